@@ -19,6 +19,7 @@ use std::thread;
 use std::time::Duration;
 
 use blstrs::Scalar;
+use cuzk_bounded::BoundedJoin;
 use cuzk_core::circuits;
 use cuzk_core::config::Devices;
 use cuzk_core::job::JobOptions;
@@ -48,6 +49,7 @@ use supraseal_sys::device::{
 use supraseal_sys::double::{self, Controls, Fault};
 use supraseal_sys::{Code, GpuResources, b_g2_msm_scratch_bytes};
 
+use common::BoundedJob as _;
 use common::{tiny, wait_until};
 
 const KIND: ProofKind = ProofKind::WinningPost;
@@ -530,11 +532,11 @@ fn the_making_of_a_circuit_holds_up_its_own_partitions() {
         wait_until("it waits", || waits.asked.load(Ordering::Relaxed) > 0);
         waits.stops.store(true, Ordering::Relaxed);
         wait_until("it has left", || waiting.is_finished());
-        let left = waiting.join().unwrap();
+        let left = waiting.join_bounded().unwrap();
         assert!(matches!(left, Err(BackendError::Stopped)), "{left:?}");
         assert!(!slow_one.is_finished());
         drop(held);
-        [slow_one, other_one].map(|proof| proof.join().unwrap())
+        [slow_one, other_one].map(|proof| proof.join_bounded().unwrap())
     });
     let cpu = cpu();
     let expected = [
@@ -609,7 +611,7 @@ fn prove_jobs(engine: &Engine, jobs: usize) {
     };
     let handles: Vec<_> = (0..jobs).map(submit).collect();
     for handle in handles {
-        handle.wait().unwrap();
+        handle.wait_bounded().unwrap();
     }
 }
 
@@ -760,7 +762,7 @@ fn a_cancelled_job_leaves_its_device_to_others() {
         let job = engine.submit_job(job, JobOptions::default()).unwrap();
         thread::sleep(Duration::from_millis(3));
         job.cancel();
-        drop(job.wait());
+        drop(job.wait_bounded());
     }
     prove_jobs(&engine, 2);
     assert_eq!(faults(&engine), 0);

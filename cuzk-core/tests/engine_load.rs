@@ -14,9 +14,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use common::BoundedJob as _;
 use common::device::{self, Deed, Scripted, engine_on};
 use common::tiny::{self, TinyJob};
 use common::urgent;
+use cuzk_bounded::bounded;
 use cuzk_core::job::{JobHandle, JobOptions, Outcome};
 use cuzk_core::scheduler::priority::Priority;
 use cuzk_core::timeline::device_use;
@@ -47,10 +49,12 @@ fn resident_bytes() -> Option<u64> {
 /// Waits until nothing is freed in the background any more.
 fn wait_until_resident_bytes_rest() {
     let mut last = None;
-    while last != Some(resident_bytes()) {
-        last = Some(resident_bytes());
-        thread::sleep(Duration::from_secs(2));
-    }
+    bounded(|| {
+        while last != Some(resident_bytes()) {
+            last = Some(resident_bytes());
+            thread::sleep(Duration::from_secs(2));
+        }
+    });
 }
 
 /// Two in a hundred, and besides what fills up once: the timeline's 16,384 spans,
@@ -73,7 +77,7 @@ enum Fate {
 }
 
 fn check(fate: Fate, job: &JobHandle, partitions: usize) {
-    let outcome: Outcome = job.wait();
+    let outcome: Outcome = job.wait_bounded();
     match (fate, outcome) {
         (Fate::Proved | Fate::CancelledOrProved, Ok(proof)) => {
             assert_eq!(proof.partitions(), partitions);
@@ -202,7 +206,7 @@ fn a_device_is_kept_busy() {
     let device = Scripted::new(&config, |_| Deed::ProveBesideAnother(PARTITIONS));
     let engine = engine_on(&config, &[&device]);
     let job = common::submit(&engine, tiny::job(ProofKind::Porep, PARTITIONS));
-    job.wait().unwrap();
+    job.wait_bounded().unwrap();
     let status = engine.status();
     let of_device = &status.devices[0];
     assert_eq!((of_device.proved, of_device.faults), (PARTITIONS as u64, 0));
@@ -343,7 +347,7 @@ fn real_jobs(config: &Config, rounds: usize) -> Ran {
         }
         for (fate, job) in &jobs {
             check(*fate, job, job.progress().partitions);
-            let count = match job.wait() {
+            let count = match job.wait_bounded() {
                 Ok(_) => &mut ran.proved,
                 Err(_) => &mut ran.cancelled,
             };

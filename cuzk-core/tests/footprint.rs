@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use cuzk_bounded::BoundedCommand;
 use cuzk_core::Config;
 use cuzk_core::Engine;
 use cuzk_core::circuits;
@@ -36,6 +37,8 @@ use cuzk_memory::{Checkpoint, Dealloc};
 use cuzk_testing::circuit_file;
 use rayon::ThreadPoolBuilder;
 use supraseal_sys::GpuResources;
+
+use common::BoundedJob as _;
 
 /// Tells the child what to prove.
 const KIND: &str = "CUZK_TEST_FOOTPRINT_KIND";
@@ -118,7 +121,7 @@ fn child() {
             ..JobOptions::default()
         };
         let job = engine.submit_with(&request, options).unwrap();
-        job.wait().unwrap();
+        job.wait_bounded().unwrap();
     };
     // Twice, so that what is kept and used again is seen.
     tell_use_of(|| (0..2).for_each(|_| prove()));
@@ -211,7 +214,7 @@ fn used_bytes(child: &str, kind: ProofKind, manner: Manner, params: &Path) -> u6
         .env(ISA, manner.isa.to_string())
         .env(THREADS, manner.threads.to_string())
         .env(FIXED_THRESHOLD.0, FIXED_THRESHOLD.1)
-        .output()
+        .output_bounded()
         .unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     let used = text.lines().find_map(|line| line.strip_prefix("used "));
@@ -394,7 +397,7 @@ fn memory_is_recycled() {
     let engine = Engine::start(config).unwrap();
     let mut mappings = Vec::new();
     for _ in 0..8 {
-        engine.submit(&request).unwrap().wait().unwrap();
+        engine.submit(&request).unwrap().wait_bounded().unwrap();
         // What is freed in the background is back.
         common::wait_until("all of it is kept", || {
             engine.status().memory.pool_bytes == 0

@@ -343,6 +343,7 @@ fn multiples_change_no_proof() {
             break written.path;
         }
         limit_bytes /= 2;
+        assert!(limit_bytes > 0, "a file of any size has rows of H");
     };
     std::fs::write(path, "no multiples").unwrap();
     assert_eq!(prove(), known_answer(ProofKind::WindowPost));

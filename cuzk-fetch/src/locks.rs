@@ -86,6 +86,7 @@ fn open(path: &Path) -> io::Result<File> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cuzk_bounded::BoundedChild;
 
     #[test]
     fn a_lock_has_one_holder_at_a_time() {
@@ -130,7 +131,7 @@ mod tests {
         io::Read::read_exact(stdout, &mut said).unwrap();
         assert!(try_folder(&path).unwrap().is_none());
         drop(python.stdin.take());
-        python.wait().unwrap();
+        python.wait_bounded().unwrap();
         assert!(try_folder(&path).unwrap().is_some());
     }
 }

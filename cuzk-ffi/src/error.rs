@@ -166,6 +166,7 @@ mod tests {
     use std::ffi::CStr;
 
     use super::*;
+    use cuzk_bounded::BoundedJoin;
 
     fn last() -> (i32, String) {
         // SAFETY: the text ends with a NUL, and no call fails meanwhile.
@@ -187,7 +188,7 @@ mod tests {
         assert!(last().1.contains("without a message"));
         assert_eq!(enter(|| Ok(CUZK_OK)), CUZK_OK);
         assert_eq!(last().0, CUZK_INTERNAL);
-        let elsewhere = std::thread::spawn(last).join();
+        let elsewhere = std::thread::spawn(last).join_bounded();
         assert!(matches!(elsewhere, Ok((0, text)) if text.is_empty()));
     }
 

@@ -9,6 +9,8 @@ use std::io::Write as _;
 use std::os::unix::fs::symlink;
 use std::time::{Duration, SystemTime};
 
+use cuzk_bounded::BoundedReceiver;
+
 use super::left::{FOREIGN_AGE, PREFIX, UNKNOWN_START, start_id};
 use super::*;
 
@@ -237,7 +239,7 @@ fn a_folder_is_removed_while_files_are_made_in_it() {
             made.find(Result::is_err)
         });
         for _ in 0..100 {
-            has_begun.recv().unwrap();
+            has_begun.recv_bounded().unwrap();
         }
         scratch.remove().unwrap();
     });

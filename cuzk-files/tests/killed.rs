@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use cuzk_bounded::{BoundedChild, bounded};
 use cuzk_files::{Draft, Scratch};
 
 /// Tells a child its folder, and if it ends by itself.
@@ -90,7 +91,8 @@ impl Writer {
         let mut line = String::new();
         while line.trim() != word {
             line.clear();
-            assert_ne!(self.says.read_line(&mut line).unwrap(), 0, "it has ended");
+            let read = bounded(|| self.says.read_line(&mut line));
+            assert_ne!(read.unwrap(), 0, "it has ended");
         }
     }
 
@@ -104,7 +106,7 @@ impl Writer {
         self.child.kill().unwrap();
         let mut rest = String::new();
         self.says.read_to_string(&mut rest).unwrap();
-        let status = self.child.wait().unwrap();
+        let status = self.child.wait_bounded().unwrap();
         assert_eq!(status.signal(), Some(9), "{status}: {rest}");
     }
 }

@@ -18,6 +18,7 @@ mod tests {
     use std::thread;
 
     use super::*;
+    use cuzk_bounded::BoundedReceiver;
 
     /// Sends the name of the thread on which it is dropped.
     struct Tells(Sender<Option<String>>);
@@ -33,6 +34,9 @@ mod tests {
     fn serial_buffers_are_freed_on_the_dealloc_thread() {
         let (tells, told) = channel();
         buffer_pool(Dealloc::Serial, 0).drop_later(Tells(tells), 0);
-        assert_eq!(told.recv().unwrap().as_deref(), Some("cuzk-dealloc"));
+        assert_eq!(
+            told.recv_bounded().unwrap().as_deref(),
+            Some("cuzk-dealloc")
+        );
     }
 }

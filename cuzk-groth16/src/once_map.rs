@@ -253,6 +253,7 @@ mod tests {
     use std::thread;
 
     use super::*;
+    use cuzk_bounded::{BoundedBarrier, BoundedJoin};
 
     const MOMENTS: Duration = Duration::from_secs(60);
 
@@ -264,7 +265,7 @@ mod tests {
         thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
-                    start.wait();
+                    start.wait_bounded();
                     let value = map.get_or_make("key", || {
                         made.fetch_add(1, Ordering::Relaxed);
                         Ok::<_, ()>(42)
@@ -289,14 +290,14 @@ mod tests {
             let began = &began;
             let slow = scope.spawn(move || {
                 map.get_or_make("slow", || {
-                    began.wait();
+                    began.wait_bounded();
                     told.recv_timeout(MOMENTS)
                 })
             });
-            began.wait();
+            began.wait_bounded();
             let result = during();
             tell.send(1).unwrap();
-            (result, slow.join().unwrap().unwrap())
+            (result, slow.join_bounded().unwrap().unwrap())
         })
     }
 
@@ -399,21 +400,21 @@ mod tests {
         thread::scope(|scope| {
             let failing = scope.spawn(|| {
                 map.get_or_make(1, || {
-                    began.wait();
+                    began.wait_bounded();
                     while asked.load(Ordering::Relaxed) == 0 {
                         thread::yield_now();
                     }
                     Err::<u8, _>("no")
                 })
             });
-            began.wait();
+            began.wait_bounded();
             let waits = || {
                 asked.fetch_add(1, Ordering::Relaxed);
                 None
             };
             let value = map.make_unless(1, waits, || Ok::<_, &str>(2));
             assert_eq!(value.as_deref(), Ok(&2));
-            assert_eq!(failing.join().unwrap(), Err("no"));
+            assert_eq!(failing.join_bounded().unwrap(), Err("no"));
         });
     }
 }

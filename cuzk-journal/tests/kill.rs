@@ -19,6 +19,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use common::{limits, noise, options};
+use cuzk_bounded::{BoundedChild, BoundedJoin};
 use cuzk_journal::{Accepted, End, Journal, State};
 use rand::seq::SliceRandom as _;
 use rand::{Rng as _, SeedableRng as _};
@@ -253,14 +254,14 @@ fn run_and_kill(path: &Path, acknowledged: &mut [usize; THREADS], time: Duration
     });
     std::thread::sleep(time);
     child.kill().unwrap();
-    let output = child.wait_with_output().unwrap();
+    let output = child.wait_with_output_bounded().unwrap();
     assert_eq!(
         output.status.code(),
         None,
         "{}",
         String::from_utf8_lossy(&output.stderr)
     );
-    for (count, acks) in acknowledged.iter_mut().zip(reader.join().unwrap()) {
+    for (count, acks) in acknowledged.iter_mut().zip(reader.join_bounded().unwrap()) {
         *count += acks;
     }
 }

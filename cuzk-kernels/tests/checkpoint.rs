@@ -8,6 +8,7 @@ use std::sync::{Condvar, Mutex};
 use std::thread;
 
 use blstrs::{G1Affine, G1Projective, G2Affine, G2Projective, Scalar};
+use cuzk_bounded::{BoundedJoin, bounded};
 use cuzk_kernels::msm::{self, Bits, PackedScalars};
 use cuzk_kernels::ntt::Domain;
 use cuzk_kernels::quotient::quotient_with;
@@ -73,7 +74,8 @@ impl Gate {
         if self.calls.fetch_add(1, Ordering::SeqCst) >= self.call {
             self.waiting.fetch_add(1, Ordering::SeqCst);
             let open = self.open.lock().unwrap();
-            drop(self.changed.wait_while(open, |open| !*open).unwrap());
+            let opened = bounded(|| self.changed.wait_while(open, |open| !*open));
+            drop(opened.unwrap());
         }
         false
     }
@@ -275,7 +277,7 @@ proptest! {
             }
             let urgent = fast.install(|| urgent.run(&NEVER_STOP));
             gate.open();
-            (paused.join().unwrap(), urgent)
+            (paused.join_bounded().unwrap(), urgent)
         });
         prop_assert_eq!(result.unwrap(), case.expected());
         prop_assert_eq!(urgent_result.unwrap(), urgent.expected());

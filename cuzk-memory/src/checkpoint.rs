@@ -224,6 +224,7 @@ mod tests {
 
     use super::*;
     use crate::throttle::wait_max;
+    use cuzk_bounded::BoundedJoin;
 
     #[test]
     fn nothing_stops_what_never_stops() {
@@ -244,7 +245,7 @@ mod tests {
             let paused = scope.spawn(|| checkpoint.check());
             cancellation.cancel();
             pause.wake();
-            assert_eq!(paused.join().unwrap(), Err(Stopped));
+            assert_eq!(paused.join_bounded().unwrap(), Err(Stopped));
         });
         assert_eq!(checkpoint.clone().check(), Err(Stopped));
     }

@@ -74,6 +74,7 @@ impl Drop for Counted {
 mod tests {
     use super::*;
     use crate::checkpoint::NEVER_STOP;
+    use cuzk_bounded::BoundedReceiver;
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::sync::mpsc::{Receiver, channel};
@@ -84,7 +85,7 @@ mod tests {
 
     impl Drop for Held {
         fn drop(&mut self) {
-            self.0.recv().ok();
+            self.0.recv_bounded().ok();
         }
     }
 
@@ -111,10 +112,10 @@ mod tests {
             // Both are being dropped or about to be, and count.
             assert_eq!(*leaving.lock(), 120);
             second_may.send(()).unwrap();
-            assert_eq!(told.recv(), Ok(100));
+            assert_eq!(told.recv_bounded(), Ok(100));
             assert_eq!(*leaving.lock(), 100);
             first_may.send(()).unwrap();
-            assert_eq!(told.recv(), Ok(0));
+            assert_eq!(told.recv_bounded(), Ok(0));
         });
         assert_eq!(*leaving.lock(), 0);
     }

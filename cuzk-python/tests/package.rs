@@ -7,6 +7,7 @@
 use std::path::Path;
 use std::process::Command;
 
+use cuzk_bounded::BoundedCommand;
 use cuzk_core::aggregate::{memory_bytes, srs_path};
 use cuzk_core::config::{Config, Host};
 use cuzk_filecoin::{AggregateRequest, ProofKind};
@@ -63,7 +64,7 @@ fn the_package_passes_its_tests() {
         )
         .env("CUZK_TEST_PAGE", root.join("../docs/embedding.md"))
         .env("FIL_PROOFS_PARAMETER_CACHE", &cache)
-        .output()
+        .output_bounded()
         .unwrap();
     let text = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && text.contains("\nOK"), "{text}");

@@ -64,6 +64,7 @@ pub mod simulated {
 #[cfg(all(test, feature = "test-hooks"))]
 mod tests {
     use super::*;
+    use cuzk_bounded::BoundedJoin;
 
     #[test]
     fn a_simulated_clock_is_that_of_one_thread() {
@@ -79,7 +80,7 @@ mod tests {
             (since(start), since(start + far * 2)),
             (far, Duration::ZERO)
         );
-        let other = std::thread::spawn(|| (now(), wall())).join();
+        let other = std::thread::spawn(|| (now(), wall())).join_bounded();
         simulated::set(None);
         let (other_now, other_wall) = other.unwrap();
         assert!(other_now < start + far && other_wall > SystemTime::UNIX_EPOCH);

@@ -221,6 +221,7 @@ mod tests {
 
     use super::*;
     use crate::priority::{Patience, Priority};
+    use cuzk_bounded::BoundedJoin;
 
     const MOMENTS: Duration = Duration::from_secs(60);
 
@@ -280,8 +281,8 @@ mod tests {
         });
         full.close();
         empty.close();
-        assert_eq!(producer.join().unwrap(), Err(Closed(2)));
-        assert_eq!(consumer.join().unwrap(), None);
+        assert_eq!(producer.join_bounded().unwrap(), Err(Closed(2)));
+        assert_eq!(consumer.join_bounded().unwrap(), None);
         assert_eq!(full.pop(), Some(1));
         assert_eq!(full.pop(), None);
     }
@@ -417,12 +418,12 @@ mod tests {
             })
             .collect();
         for producer in producers {
-            producer.join().unwrap();
+            producer.join_bounded().unwrap();
         }
         queue.close();
         let mut taken: Vec<_> = consumers
             .into_iter()
-            .flat_map(|consumer| consumer.join().unwrap())
+            .flat_map(|consumer| consumer.join_bounded().unwrap())
             .collect();
         taken.sort_unstable();
         assert_eq!(taken, (0..1000).collect::<Vec<_>>());

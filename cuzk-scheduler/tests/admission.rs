@@ -13,6 +13,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use cuzk_bounded::BoundedJoin;
 use cuzk_scheduler::admission::{
     Admission, Entrance, Lane, LetGo, Limits, Need, Refused, Reservation, Turn, Users,
 };
@@ -185,7 +186,7 @@ fn memory_given_back_in_part_admits_the_next() {
         move || admitted(&admission, Lane::Common).0
     });
     memory.shrink_to(40);
-    assert_eq!(waiting.join().unwrap(), 2);
+    assert_eq!(waiting.join_bounded().unwrap(), 2);
     memory.shrink_to(50);
     assert_eq!(memory.own_bytes(), 40);
 }
@@ -202,7 +203,7 @@ fn urgent_work_that_arrives_is_seen_by_who_waits_for_memory() {
     });
     thread::sleep(Duration::from_millis(10));
     submit(&admission, Priority::Critical, 3, Need::own(20));
-    assert_eq!(waiting.join().unwrap(), 3);
+    assert_eq!(waiting.join_bounded().unwrap(), 3);
     drop(held);
     assert_eq!(admitted(&admission, Lane::Common).0, 2);
 }
@@ -221,7 +222,7 @@ fn nothing_small_overtakes_what_waits_for_memory() {
     thread::sleep(Duration::from_millis(10));
     assert_eq!(admission.usage().waiting, 2);
     drop(held);
-    assert_eq!(waiting.join().unwrap(), 2);
+    assert_eq!(waiting.join_bounded().unwrap(), 2);
 }
 
 /// Returns true if a piece of work is admitted in a moment.
@@ -261,7 +262,7 @@ fn nothing_overtakes_what_waits_for_memory_in_another_lane() {
         let (third, held, _) = admitted(&admission, lane);
         assert_eq!(third, 3);
         drop(held);
-        let mut rest = [other, larger].map(|worker| worker.join().unwrap());
+        let mut rest = [other, larger].map(|worker| worker.join_bounded().unwrap());
         rest.sort_unstable();
         assert_eq!(rest, [4, 5]);
     }
@@ -316,7 +317,7 @@ fn what_is_evicted_is_not_charged_anew_before_it_is_gone() {
     let (too_early, worker) = is_admitted(&admission, Lane::Common);
     assert!(!too_early);
     drop(evicted);
-    assert_eq!(worker.join().unwrap(), 3);
+    assert_eq!(worker.join_bounded().unwrap(), 3);
 }
 
 /// With the bytes charged before it would not fit.
@@ -370,7 +371,7 @@ fn a_closed_door_waits_for_what_may_be_put_back() {
     });
     admission.put_back(Lane::Common, ticket, 7, Need::own(90));
     drop(memory);
-    assert_eq!(waiting.join().unwrap(), 7);
+    assert_eq!(waiting.join_bounded().unwrap(), 7);
     assert!(admission.next(Lane::Common).is_none());
     assert!(admission.next(Lane::Critical).is_none());
 }
@@ -403,7 +404,7 @@ fn a_closed_door_waits_for_what_had_no_room() {
     assert!(early.is_err(), "it may get what is put back");
     admission.put_back(Lane::Retry, ticket, item, Need::own(1));
     drop(held);
-    other.join().unwrap();
+    other.join_bounded().unwrap();
     assert_eq!(admission.usage().waiting, 0, "it was done");
     assert!(admission.next(Lane::Common).is_none());
 }
@@ -436,7 +437,7 @@ fn a_closed_door_waits_for_who_may_let_work_in_again() {
     });
     assert_eq!(again(7), Ok(()));
     drop(stay);
-    assert_eq!(waiting.join().unwrap(), 7);
+    assert_eq!(waiting.join_bounded().unwrap(), 7);
     assert!(admission.next(Lane::Common).is_none());
     assert_eq!(again(8), Err(Refused::Closed));
 }
@@ -667,7 +668,7 @@ fn what_is_reserved_out_of_order_takes_only_what_is_free() {
         thread::sleep(Duration::from_millis(20));
         assert!(!worker.is_finished(), "its memory is in use");
         drop(held);
-        assert!(worker.join().unwrap());
+        assert!(worker.join_bounded().unwrap());
     });
 }
 

@@ -13,6 +13,7 @@ use std::os::unix::net::UnixDatagram;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::time::Duration;
 
+use cuzk_bounded::{Bound, BoundedChild, BoundedCommand, bounded};
 use cuzk_server::life::notify;
 use cuzk_server::life::signals::{Request, Signals};
 use cuzk_server::life::watchdog::{Pulse, Watchdog};
@@ -45,7 +46,7 @@ fn passed(output: &Output) {
 #[test]
 #[should_panic(expected = "0 passed")]
 fn a_child_without_a_test_has_not_passed() {
-    passed(&child("nothing").output().unwrap());
+    passed(&child("nothing").output_bounded().unwrap());
 }
 
 /// Prints a line that the test reads.
@@ -58,7 +59,8 @@ fn tell(line: &str) {
 fn hear(output: &mut BufReader<ChildStdout>) -> String {
     loop {
         let mut line = String::new();
-        assert!(output.read_line(&mut line).unwrap() > 0, "it has ended");
+        let read = bounded(|| output.read_line(&mut line));
+        assert!(read.unwrap() > 0, "it has ended");
         if let Some(told) = line.trim_end().strip_prefix("told ") {
             return told.to_owned();
         }
@@ -75,6 +77,7 @@ fn send(signal: &str, child: &Child) {
 #[ignore = "a part of other tests"]
 #[tokio::test]
 async fn steered() {
+    let _bound = Bound::default();
     if !is_child() {
         return;
     }
@@ -109,7 +112,7 @@ fn signals_are_requests_and_the_second_stop_is_at_once() {
         send("-HUP", &child);
         assert_eq!(hear(&mut output), "reload");
         send(second, &child);
-        assert_eq!(child.wait().unwrap().code(), Some(code));
+        assert_eq!(child.wait_bounded().unwrap().code(), Some(code));
     }
 }
 
@@ -157,19 +160,19 @@ fn systemd_is_told_each_step() {
     assert_eq!(hear(), "WATCHDOG=1\n");
     let stopping = "STOPPING=1\nSTATUS=stops\nEXTEND_TIMEOUT_USEC=7200000000\n";
     assert_eq!(hear(), stopping);
-    assert!(child.wait_with_output().unwrap().status.success());
+    assert!(child.wait_with_output_bounded().unwrap().status.success());
 }
 
 #[test]
 fn a_daemon_without_systemd_says_nothing() {
-    passed(&child("talking").output().unwrap());
+    passed(&child("talking").output_bounded().unwrap());
 }
 
 #[test]
 fn a_socket_that_is_gone_costs_a_message_only() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("notify");
-    let output = child("talking").env("NOTIFY_SOCKET", path).output();
+    let output = child("talking").env("NOTIFY_SOCKET", path).output_bounded();
     passed(&output.unwrap());
 }
 
@@ -189,6 +192,7 @@ impl Pulse for Idle {
 #[ignore = "a part of other tests"]
 #[tokio::test]
 async fn pinging() {
+    let _bound = Bound::default();
     if !is_child() {
         return;
     }
@@ -218,7 +222,7 @@ fn the_watchdog_is_pinged_where_systemd_expects_it() {
         assert_eq!(&bytes[..count], b"WATCHDOG=1\n");
     }
     child.kill().unwrap();
-    child.wait().unwrap();
+    child.wait_bounded().unwrap();
 }
 
 #[test]
@@ -239,6 +243,6 @@ fn the_watchdog_is_not_pinged_where_nobody_expects_it() {
         let mut child = command.spawn().unwrap();
         let mut output = BufReader::new(child.stdout.take().unwrap());
         assert_eq!(hear(&mut output), "not expected", "{case:?}");
-        assert!(child.wait().unwrap().success());
+        assert!(child.wait_bounded().unwrap().success());
     }
 }

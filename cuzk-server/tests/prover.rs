@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use cuzk_bounded::bounded;
 use cuzk_cluster::message::{Input, Work};
 use cuzk_cluster::nats::{Prover, Run};
 use cuzk_cluster::subject::{Circuit, Fingerprint};
@@ -143,9 +144,11 @@ fn a_partition_that_is_not_needed_ends_without_a_proof() {
     );
     assert_eq!(hands.stages(), [Stage::Begun, Stage::Stopped]);
     // The engine lets go of it, too.
-    while !hands.engine.is_idle() {
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    bounded(|| {
+        while !hands.engine.is_idle() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    });
 }
 
 #[test]

@@ -4,6 +4,8 @@
 use std::ffi::OsStr;
 use std::process::Command;
 
+use cuzk_bounded::BoundedCommand;
+
 /// Set where a test is run by [`run_in_own_process`]: the value that it is given.
 const GIVEN: &str = "CUZK_TEST_GIVEN";
 
@@ -17,7 +19,7 @@ pub fn run_in_own_process(test: &str, given: impl AsRef<OsStr>, variables: &[(&s
         .args(["--exact", test, "--ignored", "--nocapture"])
         .envs(variables.iter().copied())
         .env(GIVEN, given)
-        .output()
+        .output_bounded()
         .unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(

@@ -108,6 +108,7 @@ impl Span {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cuzk_bounded::BoundedJoin;
 
     #[test]
     fn a_lane_is_the_threads_name_or_number() {
@@ -115,9 +116,9 @@ mod tests {
             .name("cuzk-synth-3".to_owned())
             .spawn(Lane::current)
             .unwrap();
-        assert_eq!(named.join().unwrap(), Lane::new("cuzk-synth-3"));
+        assert_eq!(named.join_bounded().unwrap(), Lane::new("cuzk-synth-3"));
         let unnamed = thread::spawn(|| (Lane::current(), thread::current().id()));
-        let (lane, id) = unnamed.join().unwrap();
+        let (lane, id) = unnamed.join_bounded().unwrap();
         assert_eq!(lane.name(), format!("{id:?}"));
     }
 

@@ -83,6 +83,7 @@ impl Drop for Child {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cuzk_bounded::BoundedChild;
 
     #[test]
     fn answers_line_by_line() {
@@ -94,7 +95,7 @@ mod tests {
     #[test]
     fn a_child_that_ended_is_an_error() {
         let mut gone = Child::start(&mut Command::new("true")).unwrap();
-        gone.process.wait().unwrap();
+        gone.process.wait_bounded().unwrap();
         assert!(gone.ask("one").is_err());
     }
 }

@@ -195,6 +195,7 @@ fn say_lines((now, ended): &(Mutex<Option<String>>, Condvar), pause: Duration) -
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cuzk_bounded::BoundedJoin;
 
     #[test]
     fn a_line_comes_every_half_minute_with_the_time_left() {
@@ -228,6 +229,6 @@ mod tests {
         thread::sleep(Duration::from_millis(50));
         *now.0.lock().unwrap() = None;
         now.1.notify_all();
-        assert!(lines.join().unwrap() > 0);
+        assert!(lines.join_bounded().unwrap() > 0);
     }
 }

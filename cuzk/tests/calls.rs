@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use cuzk_bounded::{BoundedCommand, BoundedJoin};
 use cuzk_server::wire::MESSAGE_BYTES_MAX;
 use cuzk_server::wire::v1::await_proof_response::Status as End;
 use serde_json::{Value, json};
@@ -29,7 +30,7 @@ fn run(address: &str, arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_cuzk"))
         .args(arguments)
         .env("CUZK_ADDRESS", address)
-        .output()
+        .output_bounded()
         .unwrap()
 }
 
@@ -180,7 +181,7 @@ fn a_call_outlives_the_restart_of_its_daemon() {
         Fake::start_in(folder, true)
     });
     let output = run(&address, &submission(&request, &out));
-    let fake = restarted.join().unwrap();
+    let fake = restarted.join_bounded().unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{stderr}");
     assert_eq!(std::fs::read(&out).unwrap(), [7; 192]);

@@ -6,6 +6,8 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use cuzk_bounded::BoundedCommand;
+
 fn request(kind: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../data/sector-2kib");
     folder.join(kind).with_extension("json")
@@ -20,7 +22,7 @@ fn synthesis_fails(kind: &str, name: &str, value: &OsStr, folder: &Path, message
         .env("FIL_PROOFS_PARAMETER_CACHE", folder)
         .env(name, value)
         .current_dir(folder)
-        .output()
+        .output_bounded()
         .unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{stderr}");
@@ -82,7 +84,7 @@ fn a_folder_that_is_not_utf8_is_not_silently_another_one() {
             "2KiB",
         ])
         .env("FIL_PROOFS_PARAMETER_CACHE", &cache)
-        .output()
+        .output_bounded()
         .unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{stderr}");

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::mpsc;
 
+use cuzk_bounded::{BoundedChild, BoundedCommand, BoundedReceiver};
 use cuzk_core::circuits;
 use cuzk_fetch::Digest;
 use cuzk_filecoin::{CircuitId, ProofKind, SectorSize};
@@ -70,13 +71,13 @@ impl Place {
     fn fetch(&self, more: &[&str]) -> Output {
         let arguments = ["fetch", "--kind", "winning-post", "--sector-size", "2KiB"];
         let arguments = [&arguments[..], more].concat();
-        self.command(&arguments).output().unwrap()
+        self.command(&arguments).output_bounded().unwrap()
     }
 
     /// Returns the states of the files in the cache.
     fn states(&self, more: &[&str]) -> Vec<String> {
         let listed = self.command(&[&["list", "--json"][..], more].concat());
-        let report = json(&{ listed }.output().unwrap());
+        let report = json(&{ listed }.output_bounded().unwrap());
         let files = report["files"].as_array().unwrap();
         for file in files {
             assert_eq!(file["circuit"], "winning-post-2KiB");
@@ -237,8 +238,8 @@ fn what_came_before_a_signal_is_kept() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    is_half.recv().unwrap();
-    is_half.recv().unwrap();
+    is_half.recv_bounded().unwrap();
+    is_half.recv_bounded().unwrap();
     let id = child.id().to_string();
     assert!(
         Command::new("kill")
@@ -247,7 +248,7 @@ fn what_came_before_a_signal_is_kept() {
             .unwrap()
             .success()
     );
-    let ended = child.wait_with_output().unwrap();
+    let ended = child.wait_with_output_bounded().unwrap();
     assert_eq!(ended.status.code(), Some(130), "{ended:?}");
     assert!(stderr(&ended).contains("kept"), "{ended:?}");
     let rest = place.fetch(&["--from", text(&place.path("from")), "--json"]);

@@ -14,6 +14,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use cuzk_bounded::{BoundedChild, BoundedCommand, BoundedJoin};
 use serde_json::Value;
 
 /// Proofs of one command: a few seconds of work.
@@ -46,7 +47,7 @@ fn generate() {
     let status = cuzk(&param_cache())
         .args(generate)
         .args(["--sector-size", "2KiB"])
-        .output();
+        .output_bounded();
     assert!(status.unwrap().status.success());
 }
 
@@ -71,10 +72,10 @@ fn ended_within(patience: Duration, child: Child) -> Output {
         }
         is_late
     });
-    let output = child.wait_with_output().unwrap();
+    let output = child.wait_with_output_bounded().unwrap();
     drop(ends);
     assert!(
-        !watch.join().unwrap(),
+        !watch.join_bounded().unwrap(),
         "it did not end: {}",
         stderr(&output)
     );
@@ -561,14 +562,14 @@ fn what_a_killed_sealing_left_is_removed_by_the_next() {
     let [mut killed, mut living] = [(); 2].map(|()| vanilla("8MiB"));
     wait_until("both seal", || scratch().len() == 2);
     killed.kill().unwrap();
-    assert_eq!(killed.wait().unwrap().signal(), Some(9));
+    assert_eq!(killed.wait_bounded().unwrap().signal(), Some(9));
     assert_eq!(scratch().len(), 2);
     let sealed = ended(vanilla("2KiB"));
     assert!(sealed.status.success(), "{}", stderr(&sealed));
     assert_eq!(scratch().len(), 1, "one is in use");
     assert!(living.try_wait().unwrap().is_none());
     living.kill().unwrap();
-    living.wait().unwrap();
+    living.wait_bounded().unwrap();
 }
 
 /// The proofs library cannot be stopped in the midst of a sector.

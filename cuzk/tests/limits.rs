@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use cuzk_bounded::{BoundedChild, BoundedCommand};
 use tempfile::TempDir;
 
 /// The threads of the pools. Those of the engine are beside them.
@@ -58,7 +59,7 @@ fn prepared() -> TempDir {
         .args(["params", "generate", "--kind", "window-post"])
         .args(["--sector-size", "2KiB"])
         .env("FIL_PROOFS_PARAMETER_CACHE", param_cache())
-        .output()
+        .output_bounded()
         .unwrap();
     assert!(generated.status.success(), "{generated:?}");
     let folder = tempfile::tempdir().unwrap();
@@ -84,7 +85,7 @@ fn prove(limited: &[&str], folder: &Path, rung: u32) -> Output {
         .arg(&out)
         .env("FIL_PROOFS_PARAMETER_CACHE", param_cache())
         .current_dir(folder)
-        .output()
+        .output_bounded()
         .unwrap();
     let told = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.signal(), None, "{rung}: {told}");
@@ -111,12 +112,12 @@ fn another_user(folder: &Path, ladder: u32) -> Option<String> {
         .args(&as_other[1..])
         .args([env!("CARGO_BIN_EXE_cuzk"), "version"])
         .current_dir(folder)
-        .output();
+        .output_bounded();
     let may_read = Command::new(as_other[0])
         .args(&as_other[1..])
         .args(["cat", "--"])
         .args([request(), param_cache().join(".")])
-        .output();
+        .output_bounded();
     // `cat` of a folder fails, and says that it is one if it may look at it.
     let looks = |output: &Output| {
         let told = String::from_utf8_lossy(&output.stderr);
@@ -236,7 +237,7 @@ fn starts(service: &Service, limited: &[&str], folder: &Path, code: &str, advice
         }
         if begun.elapsed() > PATIENCE {
             child.kill().unwrap();
-            child.wait().unwrap();
+            child.wait_bounded().unwrap();
             panic!("{limited:?}: it does not end: {}", told());
         }
         std::thread::sleep(Duration::from_millis(5));
@@ -305,7 +306,7 @@ fn commands_with_few_threads_are_an_error_and_no_panic() {
                 .arg(folder.path().join("cuzk.toml"))
                 .env("FIL_PROOFS_PARAMETER_CACHE", param_cache())
                 .current_dir(folder.path())
-                .output()
+                .output_bounded()
                 .unwrap();
             let told = String::from_utf8_lossy(&output.stderr);
             assert!(!told.contains("panicked"), "{command:?} {threads}: {told}");
@@ -342,7 +343,7 @@ fn a_client_with_few_open_files_names_the_limit() {
         let output = Command::new("prlimit")
             .args([&*limit, env!("CARGO_BIN_EXE_cuzk"), "status"])
             .args(["--address", "tcp://127.0.0.1:9"])
-            .output()
+            .output_bounded()
             .unwrap();
         let told = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(1), "{limit}: {told}");
@@ -362,7 +363,7 @@ fn a_client_with_few_open_files_names_the_limit() {
 fn loads(limit: &str) -> bool {
     let version = Command::new("prlimit")
         .args([limit, env!("CARGO_BIN_EXE_cuzk"), "version"])
-        .output()
+        .output_bounded()
         .unwrap();
     version.status.success()
 }
@@ -424,7 +425,7 @@ fn a_daemon_and_a_worker_look_at_the_address_space_before_they_start() {
             .args(command)
             .env("FIL_PROOFS_PARAMETER_CACHE", param_cache())
             .env("XDG_STATE_HOME", folder.path())
-            .output()
+            .output_bounded()
             .unwrap();
         let told = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{command:?}: {told}");

@@ -9,6 +9,7 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
+use cuzk_bounded::BoundedCommand;
 use serde_json::Value;
 
 fn sweep(arguments: &[&str]) -> Output {
@@ -17,7 +18,7 @@ fn sweep(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_cuzk"))
         .args([&["sweep"], arguments].concat())
         .env("FIL_PROOFS_PARAMETER_CACHE", cache)
-        .output()
+        .output_bounded()
         .unwrap()
 }
 

@@ -8,6 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use cuzk_bounded::BoundedCommand;
 use house::workspace::top;
 
 /// The last lines of the tests on a card.
@@ -52,7 +53,7 @@ impl Packed {
             .args(["supraseal-sys/card.sh", "run"])
             .env("PATH", format!("{}:{path}", programs.display()))
             .current_dir(&self.0)
-            .output()
+            .output_bounded()
             .unwrap()
     }
 }

@@ -9,6 +9,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use cuzk_bounded::BoundedCommand;
 use house::workspace::top;
 
 /// The steps that run tests by their names, and need nothing else.
@@ -52,7 +53,7 @@ impl Repository {
             let git = Command::new("git")
                 .args(arguments)
                 .current_dir(&here.0)
-                .output();
+                .output_bounded();
             git.is_ok_and(|output| output.status.success())
         });
         done.then_some(here)
@@ -71,7 +72,7 @@ impl Repository {
                 format!("{}:{path}", self.0.join("programs").display()),
             )
             .current_dir(&self.0)
-            .output()
+            .output_bounded()
             .unwrap()
     }
 

@@ -28,6 +28,7 @@ fn is_shipped(path: &Path) -> bool {
         .filter_map(|part| part.as_os_str().to_str());
     let is_for_development = [
         "benches",
+        "cuzk-bounded",
         "cuzk-testing",
         "cuzk-fuzz",
         "cuzk-mutants",

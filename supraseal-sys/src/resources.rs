@@ -214,6 +214,7 @@ impl Drop for ThrottleGuard<'_> {
 mod tests {
     use super::*;
     use crate::Code;
+    use cuzk_bounded::BoundedJoin;
 
     #[test]
     fn guards_add_up_and_lower_on_unwind() {
@@ -307,7 +308,10 @@ mod tests {
                 let error = resources.lock_gpu_while(&fourth).unwrap_err();
                 (error.code(), asked.load(Ordering::Relaxed))
             };
-            assert_eq!(scope.spawn(waits).join().unwrap(), (Code::Stopped, 4));
+            assert_eq!(
+                scope.spawn(waits).join_bounded().unwrap(),
+                (Code::Stopped, 4)
+            );
         });
         drop(held);
         // A free lock is not waited for.

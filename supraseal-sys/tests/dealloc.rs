@@ -6,6 +6,7 @@
     reason = "helpers of tests, some of which panic on purpose"
 )]
 
+use cuzk_bounded::{BoundedJoin, BoundedReceiver};
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -44,7 +45,7 @@ struct Gate(Receiver<()>);
 
 impl Drop for Gate {
     fn drop(&mut self) {
-        let _ = self.0.recv();
+        let _ = self.0.recv_bounded();
     }
 }
 
@@ -101,7 +102,7 @@ fn the_caller_does_not_wait_and_the_queue_is_bounded() {
         assert!(!giver.is_finished(), "it waits for its turn");
         assert_eq!(stats().rust.queued, 64);
         drop(open);
-        giver.join().unwrap()
+        giver.join_bounded().unwrap()
     });
     flush();
     assert_eq!(seen.dropped.load(Ordering::SeqCst), 65);
@@ -170,7 +171,7 @@ fn a_drop_may_give_and_flush() {
             thread::yield_now();
         }
         drop(open);
-        giver.join().unwrap();
+        giver.join_bounded().unwrap();
     });
     flush();
     assert_eq!(seen.dropped.load(Ordering::SeqCst), 80);
@@ -244,9 +245,9 @@ fn who_frees_gives_way_and_who_gives_does_not() {
     let own = nice();
     let (tell, told) = channel();
     dealloc_async(TellsNice(tell.clone()));
-    assert_eq!(told.recv(), Ok(19)); // The most there is.
+    assert_eq!(told.recv_bounded(), Ok(19)); // The most there is.
     test_hooks::dealloc_in_cpp(TellsNice(tell)).unwrap();
-    assert_eq!(told.recv(), Ok((own + 10).min(19)));
+    assert_eq!(told.recv_bounded(), Ok((own + 10).min(19)));
     assert_eq!(nice(), own);
 }
 

@@ -7,6 +7,7 @@
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
+use cuzk_bounded::BoundedReceiver;
 use supraseal_sys::dealloc::{flush, set_cpp_unbounded, stats};
 use supraseal_sys::test_hooks;
 
@@ -19,7 +20,7 @@ struct Held {
 impl Drop for Held {
     fn drop(&mut self) {
         let _ = self.begun.send(());
-        let _ = self.end.recv();
+        let _ = self.end.recv_bounded();
     }
 }
 

@@ -2,6 +2,7 @@
 //! of several has ended.
 
 use blstrs::{G2Affine, Scalar};
+use cuzk_bounded::BoundedJoin;
 use ff::Field;
 use group::prime::PrimeCurveAffine;
 use rand::SeedableRng;
@@ -48,7 +49,7 @@ fn raised_inside_and_lowered_after() {
         b_g2_msm_on(1, Throw::Nothing, &resources, &bases, &scalars).unwrap();
         assert_eq!(level(resources.throttle()), 0);
         done.store(true, Ordering::Release);
-        observer.join().unwrap()
+        observer.join_bounded().unwrap()
     });
     assert_eq!(seen, 1);
 }
@@ -68,7 +69,7 @@ fn the_first_of_two_to_finish_leaves_it_raised() {
             !long.is_finished(),
             "the long one must still run for this to mean anything"
         );
-        long.join().unwrap().unwrap();
+        long.join_bounded().unwrap().unwrap();
     });
     assert_eq!(level(resources.throttle()), 0);
 }

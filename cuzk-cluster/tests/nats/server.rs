@@ -8,6 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use cuzk_bounded::{BoundedChild, bounded};
 use cuzk_cluster::nats::Settings;
 use tempfile::TempDir;
 
@@ -89,7 +90,7 @@ impl Server {
             port,
             child,
         };
-        server.wait();
+        server.wait_bounded();
         server
     }
 
@@ -106,25 +107,27 @@ impl Server {
 
     pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();
-        self.child.wait().unwrap();
+        self.child.wait_bounded().unwrap();
     }
 
     pub(crate) fn restart(&mut self) {
         self.child = spawn(&self.binary, self.folder.path());
-        self.wait();
+        self.wait_bounded();
     }
 
-    fn wait(&self) {
-        while std::net::TcpStream::connect(("127.0.0.1", self.port)).is_err() {
-            std::thread::sleep(Duration::from_millis(20));
-        }
+    fn wait_bounded(&self) {
+        bounded(|| {
+            while std::net::TcpStream::connect(("127.0.0.1", self.port)).is_err() {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        });
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.child.kill();
-        let _ = self.child.wait();
+        let _ = self.child.wait_bounded();
     }
 }
 

@@ -38,6 +38,7 @@ mod tests {
     use std::thread;
 
     use super::*;
+    use cuzk_bounded::{BoundedJoin, BoundedReceiver};
 
     #[test]
     fn a_waiting_thread_wakes_and_asks_for_itself() {
@@ -53,7 +54,7 @@ mod tests {
                 signal.notify();
                 is_done.store(true, Ordering::Relaxed);
                 signal.notify();
-                waits.join().unwrap();
+                waits.join_bounded().unwrap();
             }
         });
         signal.wait(LONG, || true);
@@ -77,7 +78,7 @@ mod tests {
                 let was_done = done.load(Ordering::SeqCst);
                 if asked.fetch_add(1, Ordering::SeqCst) == 0 {
                     asks.send(()).unwrap();
-                    answers.recv().unwrap();
+                    answers.recv_bounded().unwrap();
                 }
                 was_done
             });

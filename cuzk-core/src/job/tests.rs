@@ -7,6 +7,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use cuzk_bounded::{BoundedReceiver, bounded};
 use cuzk_filecoin::verify::PARTITION_PROOF_BYTES;
 use cuzk_filecoin::{CircuitId, ProofKind, SectorSize};
 use cuzk_groth16::params::Loading;
@@ -83,8 +84,14 @@ fn the_first_error_ends_a_job_and_stays() {
     assert!(state.has_ended());
     assert!(handle.poll().is_none(), "nobody is told yet");
     state.tell();
-    assert!(matches!(*handle.wait().unwrap_err(), Error::ShuttingDown));
-    assert!(matches!(*handle.wait().unwrap_err(), Error::ShuttingDown));
+    assert!(matches!(
+        *bounded(|| handle.wait()).unwrap_err(),
+        Error::ShuttingDown
+    ));
+    assert!(matches!(
+        *bounded(|| handle.wait()).unwrap_err(),
+        Error::ShuttingDown
+    ));
 }
 
 #[test]
@@ -122,7 +129,7 @@ fn a_waker_that_panics_keeps_no_other_waiting() {
         assert!(polled.is_pending());
     }
     assert!(handle(&state, &engine).cancel());
-    woken.recv().unwrap();
+    woken.recv_bounded().unwrap();
 }
 
 /// A caller that polls again and again, each time from another task.
@@ -169,7 +176,7 @@ fn a_future_is_woken_by_the_end() {
     thread::scope(|scope| {
         scope.spawn(move || assert!(canceller.cancel()));
     });
-    woken.recv().unwrap();
+    woken.recv_bounded().unwrap();
     assert!(woken.try_recv().is_err(), "asked twice, woken once");
     let Poll::Ready(Err(error)) = poll() else {
         panic!("the job has ended")

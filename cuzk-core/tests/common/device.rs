@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use bellperson::groth16::Proof;
 use blstrs::Bls12;
+use cuzk_bounded::bounded;
 use cuzk_core::timeline::{Stage, Trace};
 use cuzk_core::{Config, Engine};
 use cuzk_groth16::Circuit;
@@ -68,9 +69,11 @@ impl Gate {
         self.opened.notify_all();
     }
 
-    pub(crate) fn wait(&self) {
+    #[track_caller]
+    pub(crate) fn wait_bounded(&self) {
         let open = self.open.lock().unwrap();
-        drop(self.opened.wait_while(open, |open| !*open).unwrap());
+        let opened = bounded(|| self.opened.wait_while(open, |open| !*open));
+        drop(opened.unwrap());
     }
 }
 
@@ -82,14 +85,16 @@ pub(crate) struct Doorway {
 }
 
 impl Doorway {
+    #[track_caller]
     pub(crate) fn pass(&self) {
         self.entered.open();
-        self.open.wait();
+        self.open.wait_bounded();
     }
 
     /// Until somebody stands there.
-    pub(crate) fn wait(&self) {
-        self.entered.wait();
+    #[track_caller]
+    pub(crate) fn wait_bounded(&self) {
+        self.entered.wait_bounded();
     }
 
     pub(crate) fn open(&self) {
@@ -271,7 +276,7 @@ impl Backend for Scripted {
             Deed::ErrorInStart => return Err(std::io::Error::other("no memory").into()),
             Deed::BadInput => return Err(BackendError::IdentityDelta),
             Deed::TooLarge => return Err(Status::too_large("as a test asks".to_owned()).into()),
-            Deed::Stall => self.gate.wait(),
+            Deed::Stall => self.gate.wait_bounded(),
             Deed::ProveAfter(wait) => {
                 let device = self.resources.lock_gpu()?;
                 trace.time(Stage::Device, || thread::sleep(wait));
@@ -329,7 +334,7 @@ impl Pending for ScriptedPending {
         match self.deed {
             Deed::PanicInFinish => panic!("a device's finish"),
             Deed::WrongPoint => proof.c = -proof.c,
-            Deed::StallInFinish => self.device.gate.wait(),
+            Deed::StallInFinish => self.device.gate.wait_bounded(),
             _ => {}
         }
         Ok(proof)

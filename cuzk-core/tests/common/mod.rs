@@ -15,7 +15,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use cuzk_core::job::{JobHandle, JobOptions};
+use cuzk_bounded::bounded;
+use cuzk_core::job::{JobHandle, JobOptions, Outcome};
 use cuzk_core::pipeline::{Partition, ProvingResources, SynthesisResources, prove_partition};
 use cuzk_core::scheduler::priority::Priority;
 use cuzk_core::timeline::Trace;
@@ -28,6 +29,19 @@ use cuzk_groth16::{Circuit, CircuitForm};
 use cuzk_kernels::Isa;
 use cuzk_memory::{BufferPool, Checkpoint, Dealloc, ThrottleManner};
 use rayon::ThreadPool;
+
+/// A bounded wait for the end of a job.
+pub(crate) trait BoundedJob {
+    /// As [`JobHandle::wait`], within [`cuzk_bounded::LIMIT`].
+    fn wait_bounded(&self) -> Outcome;
+}
+
+impl BoundedJob for JobHandle {
+    #[track_caller]
+    fn wait_bounded(&self) -> Outcome {
+        bounded(|| self.wait())
+    }
+}
 
 /// Shared by all test binaries, and kept between runs.
 pub(crate) fn param_cache() -> PathBuf {

@@ -24,6 +24,8 @@ use serde_json::{Value, json};
 
 use super::*;
 
+use crate::common::BoundedJob as _;
+
 /// The charge for the keys, which stays.
 const KEYS_BYTES: u64 = keys_bytes(AggregateRequest::PROOFS_MAX);
 
@@ -94,7 +96,7 @@ fn a_partition_of_a_non_interactive_porep_is_proved_and_aggregated() {
     let engine = Engine::start(common::config()).unwrap();
     let job = common::submit(&engine, decode_partition(&alone).unwrap().into());
     // An engine returns no proof that it has not verified.
-    let proof = job.wait().unwrap();
+    let proof = job.wait_bounded().unwrap();
     engine.shutdown();
     assert_ne!(&proofs[last * 192..], proof.as_bytes());
     proofs[last * 192..].copy_from_slice(proof.as_bytes());
@@ -230,7 +232,7 @@ fn keys_for_aggregations_and_circuits_give_way_to_each_other() {
     let used_bytes = || engine.status().memory.used_bytes;
     let first = engine.aggregate(&aggregate_request(2)).unwrap();
     assert_eq!(used_bytes(), KEYS_BYTES);
-    engine.submit(&request).unwrap().wait().unwrap();
+    engine.submit(&request).unwrap().wait_bounded().unwrap();
     assert_eq!(used_bytes(), circuit_bytes);
     // The keys are read again.
     let second = engine.aggregate(&aggregate_request(2)).unwrap();

@@ -12,6 +12,7 @@ use cuzk_core::{Config, Engine, Error};
 use cuzk_filecoin::{ProofKind, Statement};
 use cuzk_groth16::params::GenerateOptions;
 
+use crate::common::BoundedJob as _;
 use crate::common::bits::{self, BitsJob};
 use crate::common::device::Doorway;
 use crate::common::tiny::{self, Hooked};
@@ -57,7 +58,7 @@ impl Case {
     fn submit_together(&self, jobs: Vec<Arc<dyn Statement>>, priority: Priority) -> Vec<JobHandle> {
         let doorway = Arc::new(Doorway::default());
         self.submit(tiny::held(OTHER, &doorway), Priority::High);
-        doorway.wait();
+        doorway.wait_bounded();
         let jobs = jobs.into_iter().map(|job| self.submit(job, priority));
         let jobs = jobs.collect();
         doorway.open();
@@ -85,7 +86,7 @@ fn partitions_that_wait_share_a_pass() {
     for (max_batch, expected) in [(1, &[][..]), (2, &[2, 2]), (3, &[3, 2]), (10, &[5])] {
         let case = Case::new(max_batch);
         let job = case.submit(bits::job(KIND, 5, 1), Priority::Normal);
-        let proofs = job.wait().unwrap();
+        let proofs = job.wait_bounded().unwrap();
         assert_eq!(proofs.as_bytes().len(), 5 * 192);
         assert_eq!(case.served(), expected, "{max_batch}");
     }
@@ -96,7 +97,7 @@ fn jobs_of_one_circuit_and_priority_share_a_pass() {
     let case = Case::new(10);
     let jobs = [(1, 1), (2, 7)].map(|(partitions, seed)| bits::job(KIND, partitions, seed));
     for job in case.submit_together(jobs.to_vec(), Priority::Normal) {
-        job.wait().unwrap();
+        job.wait_bounded().unwrap();
     }
     assert_eq!(case.served(), [3]);
 }
@@ -107,11 +108,11 @@ fn urgent_work_shares_a_pass_with_its_own_job_only() {
     let case = Case::new(10);
     let jobs = [(1, 1), (2, 7)].map(|(partitions, seed)| bits::job(KIND, partitions, seed));
     for job in case.submit_together(jobs.to_vec(), Priority::High) {
-        job.wait().unwrap();
+        job.wait_bounded().unwrap();
     }
     assert_eq!(case.served(), [2]);
     let critical = case.submit(bits::job(KIND, 3, 1), Priority::Critical);
-    critical.wait().unwrap();
+    critical.wait_bounded().unwrap();
     assert_eq!(case.served(), [2]);
 }
 
@@ -144,12 +145,12 @@ fn a_job_that_is_cancelled_in_a_batch_leaves_the_others() {
     let passed = Arc::clone(&doorway);
     let cancelled = hooked(bits::job(KIND, 1, 1), move || passed.pass());
     let jobs = case.submit_together(vec![cancelled, bits::job(KIND, 2, 7)], Priority::Normal);
-    doorway.wait();
+    doorway.wait_bounded();
     assert!(jobs[0].cancel());
     doorway.open();
-    let error = jobs[0].wait().unwrap_err();
+    let error = jobs[0].wait_bounded().unwrap_err();
     assert!(matches!(*error, Error::Cancelled), "{error}");
-    jobs[1].wait().unwrap();
+    jobs[1].wait_bounded().unwrap();
     case.engine.shutdown();
 }
 
@@ -164,12 +165,12 @@ fn critical_work_does_not_wait_for_a_batch() {
         }
     });
     let job = case.submit(job, Priority::Normal);
-    doorway.wait();
+    doorway.wait_bounded();
     let critical = case.submit(tiny::job(OTHER, 1), Priority::Critical);
-    critical.wait().unwrap();
+    critical.wait_bounded().unwrap();
     assert!(job.poll().is_none());
     doorway.open();
-    job.wait().unwrap();
+    job.wait_bounded().unwrap();
     assert_eq!(case.served(), [3]);
 }
 
@@ -185,10 +186,10 @@ fn more_urgent_work_ends_a_batch() {
         }
     });
     let job = case.submit(job, Priority::Normal);
-    doorway.wait();
+    doorway.wait_bounded();
     let high = case.submit(tiny::job(OTHER, 1), Priority::High);
     doorway.open();
-    high.wait().unwrap();
-    job.wait().unwrap();
+    high.wait_bounded().unwrap();
+    job.wait_bounded().unwrap();
     assert_eq!(case.served(), [2]);
 }

@@ -15,6 +15,7 @@ use cuzk_groth16::params::GenerateOptions;
 use cuzk_pce::PackedWitness;
 use tempfile::TempDir;
 
+use crate::common::BoundedJob as _;
 use crate::common::{submit, tiny, wait_until};
 
 const ID: CircuitId = CircuitId {
@@ -74,7 +75,7 @@ fn folder() -> (TempDir, Config) {
 
 pub(crate) fn prove(engine: &Engine) {
     let job = OfNetwork(tiny::job(ID.kind, 1));
-    submit(engine, Arc::new(job)).wait().unwrap();
+    submit(engine, Arc::new(job)).wait_bounded().unwrap();
 }
 
 pub(crate) fn state(engine: &Engine) -> &'static str {

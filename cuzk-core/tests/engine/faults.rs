@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use blstrs::Scalar;
+use cuzk_bounded::bounded;
 use cuzk_core::circuits;
 use cuzk_core::job::{JobOptions, Outcome};
 use cuzk_core::scheduler::priority::Priority;
@@ -14,6 +15,7 @@ use cuzk_groth16::backend::footprint::partition_bytes;
 use cuzk_groth16::params::Shapes;
 use cuzk_pce::PackedBuilder;
 
+use crate::common::BoundedJob as _;
 use crate::common::device::{Deed, Doorway, FAULTS, Opened, Scripted, engine_on};
 use crate::common::tiny::{self, Hooked, TinyJob};
 use crate::common::{MOMENTS, submit, urgent, wait_until};
@@ -66,7 +68,7 @@ fn another_device_is_tried_before_the_cpu() {
         .map(|_| submit(&engine, tiny::job(KIND, 2)))
         .collect();
     for job in jobs {
-        job.wait().unwrap();
+        job.wait_bounded().unwrap();
     }
     let status = engine.status();
     assert!(status.devices.iter().all(|device| device.role == "device"));
@@ -84,7 +86,7 @@ fn a_device_that_keeps_failing_gets_no_more_work() {
         .map(|_| submit(&engine, tiny::job(KIND, 2)))
         .collect();
     for job in jobs {
-        job.wait().unwrap();
+        job.wait_bounded().unwrap();
     }
     let status = engine.status();
     assert!(status.devices[0].quarantined);
@@ -273,9 +275,11 @@ fn a_finish_that_does_not_answer_is_given_up() {
     let silent = Opened(silent);
     let status = || engine.status();
     // Until the silent one got a partition, and was noticed.
-    while !status().devices[0].quarantined {
-        prove(&engine, tiny::job(KIND, 2)).unwrap();
-    }
+    bounded(|| {
+        while !status().devices[0].quarantined {
+            prove(&engine, tiny::job(KIND, 2)).unwrap();
+        }
+    });
     let fault = status().devices[0].last_fault.clone().unwrap();
     assert!(fault.contains("did not answer"), "{fault}");
     let proved = status().devices[1].proved;
@@ -327,7 +331,7 @@ fn a_device_that_has_rested_shows_on_one_partition_that_it_is_good() {
     // A critical job is not what a device is tried with.
     let critical = urgent(Priority::Critical);
     let job = engine.submit_job(tiny::job(KIND, 1), critical).unwrap();
-    job.wait().unwrap();
+    job.wait_bounded().unwrap();
     assert_eq!((device.started(), is_out(&engine)), (1, true));
     prove(&engine, tiny::job(KIND, 1)).unwrap();
     assert_eq!((device.started(), is_out(&engine)), (2, false));
@@ -448,7 +452,10 @@ fn an_end_that_does_not_wait_gives_devices_seconds() {
     let left = engine.shutdown_within(Duration::from_millis(50));
     assert!(started.elapsed() > Duration::from_secs(9));
     assert_eq!(left.len(), 1);
-    assert!(matches!(*job.wait().unwrap_err(), Error::ShuttingDown));
+    assert!(matches!(
+        *job.wait_bounded().unwrap_err(),
+        Error::ShuttingDown
+    ));
     device.gate.open();
 }
 
@@ -595,7 +602,7 @@ fn what_a_second_look_at_a_statement_takes_is_charged() {
         _ => Deed::Prove,
     });
     let engine = engine_on(&config, &[&device]);
-    submit(&engine, tiny::job(KIND, 1)).wait().unwrap();
+    submit(&engine, tiny::job(KIND, 1)).wait_bounded().unwrap();
     let shared_bytes = engine.status().memory.idle_bytes;
     let circuit = circuits::cached(tiny::id(KIND), directory.path()).unwrap();
     let own_bytes = partition_bytes(
@@ -609,11 +616,11 @@ fn what_a_second_look_at_a_statement_takes_is_charged() {
         move || looks.pass()
     });
     let job = submit(&engine, job);
-    looks.wait();
+    looks.wait_bounded();
     // What the first attempt had goes back behind the second's admission.
     wait_until("the look is charged, and nothing else", || {
         engine.status().memory.used_bytes == own_bytes + shared_bytes
     });
     looks.open();
-    job.wait().unwrap();
+    job.wait_bounded().unwrap();
 }

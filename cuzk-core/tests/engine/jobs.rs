@@ -8,6 +8,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 #[cfg(unix)]
+use cuzk_bounded::{BoundedJoin, bounded};
 use cuzk_core::circuits;
 use cuzk_core::job::{JobHandle, JobOptions};
 use cuzk_core::scheduler::priority::Priority;
@@ -16,6 +17,7 @@ use cuzk_core::{Config, Engine, Error};
 use cuzk_filecoin::{ProofKind, Statement};
 use cuzk_groth16::backend::Device;
 
+use crate::common::BoundedJob as _;
 use crate::common::device::{Deed, Opened, Scripted, cores, engine_on, held_up, pool};
 use crate::common::tiny::{self, Hooked, TinyJob};
 use crate::common::{self, MOMENTS, named, submit, urgent, wait_until};
@@ -37,12 +39,15 @@ fn the_same_id_and_request_is_the_same_job() {
     let jobs: Vec<_> = std::thread::scope(|scope| {
         let submit = || engine.submit_with(&request, named("sector-1")).unwrap();
         let threads: Vec<_> = (0..4).map(|_| scope.spawn(submit)).collect();
-        threads.into_iter().map(|t| t.join().unwrap()).collect()
+        threads
+            .into_iter()
+            .map(|t| t.join_bounded().unwrap())
+            .collect()
     });
     assert!(jobs.iter().all(|job| job.number() == jobs[0].number()));
-    let proof = jobs[0].wait().unwrap();
+    let proof = jobs[0].wait_bounded().unwrap();
     let again = engine.submit_with(&request, named("sector-1")).unwrap();
-    assert_eq!(again.wait().unwrap(), proof, "not proved twice");
+    assert_eq!(again.wait_bounded().unwrap(), proof, "not proved twice");
     assert_eq!(engine.job("sector-1").unwrap().number(), jobs[0].number());
 
     let other = cuzk_testing::bundled_request(ProofKind::WinningPost);
@@ -76,7 +81,7 @@ fn an_id_whose_job_was_refused_or_cancelled_is_free_again() {
     if is_cancelled(&first) {
         assert_ne!(first.number(), second.number());
     }
-    second.wait().unwrap();
+    second.wait_bounded().unwrap();
 }
 
 #[test]
@@ -88,7 +93,7 @@ fn results_are_kept_for_a_bounded_number_of_jobs() {
     let request = cuzk_testing::bundled_request(ProofKind::WindowPost);
     for id in ["a", "b", "c"] {
         let job = engine.submit_with(&request, named(id)).unwrap();
-        job.wait().unwrap();
+        job.wait_bounded().unwrap();
     }
     wait_until("the oldest is forgotten", || engine.job("a").is_none());
     assert!(engine.job("b").is_some() && engine.job("c").is_some());
@@ -105,7 +110,7 @@ fn results_are_kept_for_a_bounded_time() {
     let request = cuzk_testing::bundled_request(ProofKind::WindowPost);
     // It is another circuit's, and fails; it is kept as well as any.
     let job = engine.submit_with(&request, named("a")).unwrap();
-    drop(job.wait());
+    drop(job.wait_bounded());
     assert!(engine.job("a").is_some());
     wait_until("it is forgotten", || engine.job("a").is_none());
 }
@@ -152,7 +157,7 @@ fn the_input_of_a_job_dies_with_its_end() {
         });
         // Shared by its partitions: there is no other way to hold it.
         let job = submit(&engine, Arc::<TinyJob>::clone(&input));
-        assert_eq!(job.wait().is_ok(), false_partition.is_none());
+        assert_eq!(job.wait_bounded().is_ok(), false_partition.is_none());
         wait_until("it is dropped", || Arc::strong_count(&input) == 1);
         assert!(job.poll().is_some());
     }
@@ -295,7 +300,7 @@ fn a_cancelled_job_leaves_the_wait_for_the_device() {
     assert!(job.cancel());
     wait_until("it has left", || engine.status().partitions_running == 0);
     drop(held);
-    submit(&engine, tiny::job(KIND, 1)).wait().unwrap();
+    submit(&engine, tiny::job(KIND, 1)).wait_bounded().unwrap();
     assert_eq!(engine.status().devices[0].faults, 0);
 }
 
@@ -314,7 +319,7 @@ fn a_real_partition_stops_at_its_next_chunk() {
     wait_until("it is gone", || engine.status().partitions_running == 0);
     let spans = engine.timeline().of_job(job.number());
     assert!(!spans.iter().any(|span| span.stage == Stage::Verify));
-    engine.submit(&request).unwrap().wait().unwrap();
+    engine.submit(&request).unwrap().wait_bounded().unwrap();
 }
 
 #[test]
@@ -368,7 +373,7 @@ fn a_deadline_that_cannot_be_met_is_refused_with_the_estimate() {
         submit_within(&engine, Duration::from_millis(deadline_ms), partitions)
     };
     // Nothing is known yet.
-    within(60_000, 1).unwrap().wait().unwrap();
+    within(60_000, 1).unwrap().wait_bounded().unwrap();
     let error = within(50, 5).unwrap_err();
     let Error::TooLate {
         deadline_ms: 50,
@@ -378,7 +383,7 @@ fn a_deadline_that_cannot_be_met_is_refused_with_the_estimate() {
         panic!("{error}")
     };
     assert!(estimate_ms >= 500);
-    within(60_000, 1).unwrap().wait().unwrap();
+    within(60_000, 1).unwrap().wait_bounded().unwrap();
 }
 
 /// What was slow once may have been cold, or beside something else.
@@ -393,7 +398,7 @@ fn a_slow_start_does_not_refuse_for_ever() {
     });
     let engine = engine_on(&config, &[&device]);
     for _ in 0..2 {
-        submit(&engine, tiny::job(KIND, 1)).wait().unwrap();
+        submit(&engine, tiny::job(KIND, 1)).wait_bounded().unwrap();
     }
     submit_within(&engine, slow / 2, 1).unwrap();
 }
@@ -412,7 +417,7 @@ fn the_wait_for_a_device_is_no_part_of_what_work_takes() {
     wait_until("the device has it", || device.started() == 1);
     std::thread::sleep(HELD);
     drop(held);
-    job.wait().unwrap();
+    job.wait_bounded().unwrap();
     submit_within(&engine, HELD / 2, 1).unwrap();
 }
 
@@ -438,7 +443,7 @@ fn a_job_that_the_queue_could_never_hold_is_told_which_key_to_raise() {
     );
     let error = submit(0).unwrap_err();
     assert!(error.is_input(), "{error}");
-    assert_eq!(submit(4).unwrap().wait().unwrap().partitions(), 4);
+    assert_eq!(submit(4).unwrap().wait_bounded().unwrap().partitions(), 4);
 }
 
 fn decoding(
@@ -470,7 +475,7 @@ fn a_decoder_that_panics_is_an_error() {
         assert!(is_told && engine.job("a").is_none(), "{error}");
     }
     let job = engine.submit_bytes(b"right", named("a")).unwrap();
-    job.wait().unwrap();
+    job.wait_bounded().unwrap();
 }
 
 #[test]
@@ -531,7 +536,7 @@ fn decoding_and_verification_run_on_the_engines_threads() {
         (Priority::Critical, "cuzk-urgent-"),
     ] {
         let job = engine.submit_bytes(b"", urgent(priority)).unwrap();
-        job.wait().unwrap();
+        job.wait_bounded().unwrap();
         let threads = std::mem::take(&mut *threads.lock().unwrap());
         assert_eq!(threads.len(), 2);
         assert!(
@@ -555,9 +560,9 @@ fn a_deadline_that_passes_while_waiting_ends_the_job() {
     let late = engine.submit_job(tiny::job(KIND, 6), soon).unwrap();
     std::thread::sleep(Duration::from_millis(30));
     device.gate.open();
-    let error = late.wait().unwrap_err();
+    let error = late.wait_bounded().unwrap_err();
     assert!(matches!(*error, Error::DeadlinePassed), "{error}");
-    first.wait().unwrap();
+    first.wait_bounded().unwrap();
 }
 
 #[test]
@@ -569,12 +574,14 @@ fn a_job_can_be_awaited() {
     // Any executor does; this one looks again and again.
     let mut ended = Box::pin(job.into_future());
     let mut context = Context::from_waker(Waker::noop());
-    let proof = loop {
-        match ended.as_mut().poll(&mut context) {
-            Poll::Ready(outcome) => break outcome.unwrap(),
-            Poll::Pending => std::thread::sleep(Duration::from_millis(1)),
+    let proof = bounded(|| {
+        loop {
+            match ended.as_mut().poll(&mut context) {
+                Poll::Ready(outcome) => break outcome.unwrap(),
+                Poll::Pending => std::thread::sleep(Duration::from_millis(1)),
+            }
         }
-    };
+    });
     assert_eq!(proof.partitions(), 2);
 }
 
@@ -600,10 +607,10 @@ fn a_shutdown_with_a_deadline_says_what_was_left() {
         }
     });
     let left = engine.shutdown_within(Duration::from_millis(50));
-    opener.join().unwrap();
+    opener.join_bounded().unwrap();
     assert_eq!(left.len(), 3);
     for job in &jobs {
-        let error = job.wait().unwrap_err();
+        let error = job.wait_bounded().unwrap_err();
         assert!(matches!(*error, Error::ShuttingDown), "{error}");
     }
 }

@@ -9,6 +9,7 @@ use cuzk_core::job::JobOptions;
 use cuzk_filecoin::ProofKind;
 use serde_json::Value;
 
+use crate::common::BoundedJob as _;
 use crate::common::device::{Deed, Scripted, engine_on};
 use crate::common::named;
 use crate::common::tiny::{self, TinyJob};
@@ -32,21 +33,21 @@ fn child_that_logs() {
     let engine = engine_on(&config, &[&device]);
     let caller = tracing::error_span!("caller", work = "far");
     let job = caller.in_scope(|| engine.submit_job(tiny::job(ProofKind::Porep, 2), named("first")));
-    job.unwrap().wait().unwrap();
+    job.unwrap().wait_bounded().unwrap();
     let false_job = Arc::new(TinyJob {
         kind: ProofKind::SnapDeals,
         partitions: 1,
         false_partition: Some(0),
     });
     let job = engine.submit_job(false_job, named("second"));
-    job.unwrap().wait().unwrap_err();
+    job.unwrap().wait_bounded().unwrap_err();
     engine.shutdown();
 
     let engine = engine_on(&config, &[&Scripted::good(&config)]);
     serve_one_command(&engine);
     let job = tiny::job(ProofKind::WindowPost, 1);
     let job = engine.submit_job(job, JobOptions::default());
-    job.unwrap().wait().unwrap();
+    job.unwrap().wait_bounded().unwrap();
     engine.shutdown();
 }
 

@@ -41,6 +41,7 @@ use cuzk_groth16::evaluate::form_bytes_of_circuit;
 use cuzk_groth16::params::Shapes;
 use cuzk_memory::{Dealloc, ThrottleManner};
 
+use common::BoundedJob as _;
 use common::device::{Scripted, cores, engine_on, pool};
 use common::tiny;
 
@@ -58,7 +59,7 @@ fn many_jobs_end_with_proofs_and_a_whole_timeline() {
     let engine = engine();
     let jobs: Vec<_> = (0..5).map(|_| engine.submit(&request()).unwrap()).collect();
     for job in &jobs {
-        let proof = job.wait().unwrap();
+        let proof = job.wait_bounded().unwrap();
         assert_eq!(proof.as_bytes().len(), 192);
         assert_eq!(job.progress().partitions_done, 1);
         let stages: Vec<_> = engine
@@ -90,7 +91,7 @@ fn many_jobs_end_with_proofs_and_a_whole_timeline() {
             assert!(stages.contains(&stage), "{stage} is not in {stages:?}");
         }
     }
-    let proofs: Vec<_> = jobs.iter().map(|job| job.wait().unwrap()).collect();
+    let proofs: Vec<_> = jobs.iter().map(|job| job.wait_bounded().unwrap()).collect();
     assert_ne!(proofs[0], proofs[1], "each proof has randomness of its own");
 }
 
@@ -159,7 +160,7 @@ fn a_partition_larger_than_the_budget_is_an_error_at_once() {
     config.memory.safety_margin_bytes = 1;
     let engine = Engine::start(config).unwrap();
     let request = cuzk_testing::bundled_request(ProofKind::WinningPost);
-    let error = engine.submit(&request).unwrap().wait().unwrap_err();
+    let error = engine.submit(&request).unwrap().wait_bounded().unwrap_err();
     assert!(matches!(*error, Error::OverBudget(_)), "{error}");
     assert!(error.is_input());
 }
@@ -184,7 +185,10 @@ fn a_partition_is_charged_what_its_device_says() {
     let prove = |device: &Arc<Scripted>, priority| {
         let engine = engine_on(&config, &[device]);
         let options = common::urgent(priority);
-        engine.submit_with(&request, options).unwrap().wait()
+        engine
+            .submit_with(&request, options)
+            .unwrap()
+            .wait_bounded()
     };
     let holds_little = || Scripted::holding(&config, HELD_BYTES);
     prove(&holds_little(), Priority::Normal).unwrap();
@@ -212,13 +216,16 @@ fn a_job_larger_than_the_budget_is_refused_where_that_is_known() {
         let job = tiny::job(ProofKind::Porep, 1);
         engine.submit_job(job, common::urgent(priority))
     };
-    submit(Priority::Critical).unwrap().wait().unwrap();
+    submit(Priority::Critical).unwrap().wait_bounded().unwrap();
     let error = submit(Priority::Normal).unwrap_err();
     assert!(matches!(error, Error::OverBudget(_)), "{error}");
     // The files may be others by now, so the next is told after they were read.
-    let error = submit(Priority::Normal).unwrap().wait().unwrap_err();
+    let error = submit(Priority::Normal)
+        .unwrap()
+        .wait_bounded()
+        .unwrap_err();
     assert!(matches!(*error, Error::OverBudget(_)), "{error}");
-    submit(Priority::Critical).unwrap().wait().unwrap();
+    submit(Priority::Critical).unwrap().wait_bounded().unwrap();
 }
 
 /// What is charged once a proof was made with the parameters in `folder` under a budget of so
@@ -231,7 +238,7 @@ fn charged_after_a_proof(folder: &Path, total_budget_bytes: u64) -> u64 {
     config.memory.critical_reserve_bytes = 0;
     let engine = Engine::start(config).unwrap();
     let request = cuzk_testing::bundled_request(ProofKind::WinningPost);
-    engine.submit(&request).unwrap().wait().unwrap();
+    engine.submit(&request).unwrap().wait_bounded().unwrap();
     let memory = engine.status().memory;
     assert_eq!(memory.used_bytes, memory.idle_bytes);
     memory.used_bytes
@@ -268,7 +275,7 @@ fn what_a_device_keeps_for_a_circuit_is_charged() {
         let device = Scripted::keeping(&config, kept_bytes);
         let engine = engine_on(&config, &[&device]);
         let job = common::tiny::job(ProofKind::Porep, 2);
-        common::submit(&engine, job).wait().unwrap();
+        common::submit(&engine, job).wait_bounded().unwrap();
         let memory = engine.status().memory;
         assert_eq!(memory.used_bytes, memory.idle_bytes);
         memory.idle_bytes
@@ -288,7 +295,7 @@ fn a_plain_circuit_is_charged_and_gives_proofs() {
         config.memory.dealloc = Dealloc::Unbounded;
         let engine = engine_on(&config, &[&Scripted::good(&config)]);
         let job = tiny::job(ProofKind::Porep, 2);
-        common::submit(&engine, job).wait().unwrap();
+        common::submit(&engine, job).wait_bounded().unwrap();
         let memory = engine.status().memory;
         assert_eq!(memory.used_bytes, memory.idle_bytes);
         memory.idle_bytes
@@ -319,7 +326,9 @@ fn a_circuit_that_nobody_uses_makes_room_with_its_parameters() {
     config.memory.safety_margin_bytes = 1;
     let engine = |config: &Config| engine_on(config, &[&Scripted::keeping(config, KEPT_BYTES)]);
     let prove = |engine: &Engine, kind| {
-        common::submit(engine, tiny::job(kind, 1)).wait().unwrap();
+        common::submit(engine, tiny::job(kind, 1))
+            .wait_bounded()
+            .unwrap();
         let memory = engine.status().memory;
         assert_eq!(memory.used_bytes, memory.idle_bytes);
         memory.idle_bytes
@@ -354,7 +363,7 @@ fn what_is_proved_is_the_compiled_circuit_of_the_cache() {
     let config = tiny::config(directory.path());
     let engine = Engine::start(config).unwrap();
     let job = common::submit(&engine, tiny::job(ProofKind::Porep, 1));
-    assert_eq!(job.wait().unwrap().partitions(), 1);
+    assert_eq!(job.wait_bounded().unwrap().partitions(), 1);
     let real = circuits::compile(tiny::id(ProofKind::Porep)).unwrap();
     let compiled = circuits::cached(tiny::id(ProofKind::Porep), directory.path()).unwrap();
     assert_ne!(compiled.fingerprint(), real.fingerprint());
@@ -378,7 +387,7 @@ fn evaluation_stands_aside_while_the_throttle_is_raised() {
         // As a b_g2_msm of another partition that does not end would.
         let _raised = resources.raise_throttle();
         let job = engine.submit_with(&request, options.clone()).unwrap();
-        job.wait().unwrap();
+        job.wait_bounded().unwrap();
         let spans = engine.timeline().of_job(job.number());
         spans
             .iter()

@@ -5,6 +5,9 @@ use std::process::{Command, Output};
 use std::sync::Arc;
 use std::time::Duration;
 
+use cuzk_bounded::BoundedCommand;
+
+use crate::common::BoundedJob as _;
 use crate::common::device::{Deed, Doorway, Scripted, engine_on};
 use crate::common::tiny::{self, TinyJob};
 use crate::common::{MOMENTS, submit, urgent, wait_until};
@@ -41,7 +44,7 @@ fn look(snapshotter: &Snapshotter) -> HashMap<String, f64> {
 pub(crate) fn in_a_process_of_its_own(test: &str) -> Output {
     let mut child = Command::new(std::env::current_exe().unwrap());
     child.args(["--ignored", "--exact", test, "--nocapture"]);
-    let output = child.output().unwrap();
+    let output = child.output_bounded().unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
     let failed = String::from_utf8_lossy(&output.stderr);
     assert!(
@@ -72,16 +75,18 @@ fn child_that_counts() {
     let engine = engine_on(&config, &[&device]);
 
     let proved = submit(&engine, tiny::job(ProofKind::Porep, 1));
-    proved.wait().unwrap();
+    proved.wait_bounded().unwrap();
     let false_job = TinyJob {
         kind: ProofKind::SnapDeals,
         partitions: 1,
         false_partition: Some(0),
     };
-    submit(&engine, Arc::new(false_job)).wait().unwrap_err();
+    submit(&engine, Arc::new(false_job))
+        .wait_bounded()
+        .unwrap_err();
     let witness = Arc::new(Doorway::default());
     let job = submit(&engine, tiny::held(ProofKind::WindowPost, &witness));
-    witness.wait();
+    witness.wait_bounded();
     job.cancel();
     witness.open();
     wait_until("it is gone", || engine.status().partitions_running == 0);

@@ -17,6 +17,7 @@ use cuzk_groth16::params::{GenerateOptions, ParamCache, Shapes};
 use cuzk_groth16::verify::verify;
 use cuzk_memory::Checkpoint;
 
+use crate::common::BoundedJob as _;
 use crate::common::device::{Gate, Scripted, engine_on, held_up};
 use crate::common::tiny::{self, Hooked};
 use crate::common::{self, MOMENTS, submit, wait_until};
@@ -65,7 +66,7 @@ fn what_begins_after_parameters_were_replaced_is_proved_with_the_new_ones() {
     let names = others(new.path());
     let engine = engine_on(&config, &[&Scripted::good(&config)]);
     let prove = || {
-        let proof = submit(&engine, tiny::job(KIND, 1)).wait().unwrap();
+        let proof = submit(&engine, tiny::job(KIND, 1)).wait_bounded().unwrap();
         [&old, &new].map(|folder| holds(&proof, folder.path()))
     };
     assert_eq!(prove(), [true, false]);
@@ -90,7 +91,7 @@ fn while_half_of_the_parameters_is_replaced_the_old_ones_go_on() {
     let [params, vk] = others(new.path());
     fs::copy(old.path().join(&vk), kept.path().join(&vk)).unwrap();
     let engine = engine_on(&config, &[&Scripted::good(&config)]);
-    let prove = || submit(&engine, tiny::job(KIND, 1)).wait().unwrap();
+    let prove = || submit(&engine, tiny::job(KIND, 1)).wait_bounded().unwrap();
     prove();
     replace(&params, new.path(), old.path());
     for _ in 0..2 {
@@ -101,7 +102,7 @@ fn while_half_of_the_parameters_is_replaced_the_old_ones_go_on() {
     // Written to where it is, nothing of it is whole.
     fs::write(old.path().join(&params), "no parameters").unwrap();
     let job = submit(&engine, tiny::job(KIND, 1));
-    assert!(matches!(*job.wait().unwrap_err(), Error::Params(_)));
+    assert!(matches!(*job.wait_bounded().unwrap_err(), Error::Params(_)));
     engine.shutdown();
 }
 
@@ -163,10 +164,10 @@ fn nothing_is_kept_for_parameters_that_were_replaced() {
             ..Hooked::from(tiny::job(KIND, 1))
         }),
     );
-    has_begun.wait();
+    has_begun.wait_bounded();
     device.gate.open();
     for job in [first, second] {
-        job.wait().unwrap();
+        job.wait_bounded().unwrap();
     }
     assert_eq!(device.num_params_kept(), 1);
     engine.shutdown();
@@ -197,7 +198,7 @@ fn what_is_charged_follows_the_multiples() {
     config.memory.total_budget_bytes = least + 1;
     let engine = Engine::start(config).unwrap();
     let request = cuzk_testing::bundled_request(kind);
-    let prove = || engine.submit(&request).unwrap().wait();
+    let prove = || engine.submit(&request).unwrap().wait_bounded();
     let files = cuzk_testing::files(kind);
     let params = folder.path().join(&files.params);
     let [multiples, kept] = ["multiples", "kept"].map(|name| params.with_extension(name));

@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 use std::process::Command;
 use std::time::Duration;
 
+use cuzk_bounded::BoundedCommand;
 use cuzk_core::scheduler::priority::Priority;
 use cuzk_core::{Config, Engine};
 use cuzk_filecoin::ProofKind;
 
+use crate::common::BoundedJob as _;
 use crate::common::{self, submit, tiny, urgent, wait_until};
 
 /// What stays as long as the process: the thread that frees memory, and the C++ side's
@@ -31,11 +33,11 @@ fn threads() -> BTreeMap<String, usize> {
 fn use_all(config: &Config) -> Engine {
     let engine = Engine::start(config.clone()).unwrap();
     let request = cuzk_testing::bundled_request(ProofKind::WinningPost);
-    engine.submit(&request).unwrap().wait().unwrap();
+    engine.submit(&request).unwrap().wait_bounded().unwrap();
     let request = cuzk_testing::bundled_request(ProofKind::WindowPost);
     for priority in Priority::ALL {
         let job = engine.submit_with(&request, urgent(priority));
-        job.unwrap().wait().unwrap();
+        job.unwrap().wait_bounded().unwrap();
     }
     engine
 }
@@ -78,7 +80,7 @@ fn no_thread_outlives_its_engine() {
     }
     let mut child = Command::new(std::env::current_exe().unwrap());
     child.args(["--ignored", "--exact", "threads::child", "--nocapture"]);
-    let output = child.output().unwrap();
+    let output = child.output_bounded().unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(
         output.status.success() && said.contains("1 passed"),

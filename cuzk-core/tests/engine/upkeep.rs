@@ -14,6 +14,7 @@ use cuzk_groth16::params::{MappedMultiples, Shapes, multiples_path};
 use cuzk_kernels::Isa;
 use tempfile::TempDir;
 
+use crate::common::BoundedJob as _;
 use crate::common::device::{Scripted, engine_on};
 use crate::common::{self, urgent, wait_until};
 
@@ -54,7 +55,7 @@ fn config(folder: &Path, multiples: &[ProofKind]) -> Config {
 
 fn prove(engine: &Engine) {
     let request = cuzk_testing::bundled_request(KIND);
-    engine.submit(&request).unwrap().wait().unwrap();
+    engine.submit(&request).unwrap().wait_bounded().unwrap();
 }
 
 /// Whether whoever opens the multiples of a folder could use them.
@@ -158,7 +159,7 @@ fn multiples_are_made_of_kinds_that_are_to_have_them() {
     let request = cuzk_testing::bundled_request(KIND);
     let first = engine.submit(&request).unwrap();
     wait_until("they are asked for", || making() == ["window-post-2KiB"]);
-    first.wait().unwrap();
+    first.wait_bounded().unwrap();
     wait_until("they are made", || making().is_empty());
     assert!(is_usable(folder.path()));
     let spans = engine.timeline().spans();
@@ -195,7 +196,7 @@ fn multiples_without_room_are_not_waited_for() {
         let engine = engine_on(config, &[&Scripted::keeping(config, KEPT_BYTES)]);
         let request = cuzk_testing::bundled_request(KIND);
         let job = engine.submit_with(&request, urgent(Priority::Critical));
-        job.unwrap().wait().unwrap();
+        job.unwrap().wait_bounded().unwrap();
         // They are asked for before the proof is begun.
         let making = || engine.status().making_multiples;
         wait_until("they are made or given up", || making().is_empty());

@@ -11,6 +11,7 @@ use cuzk_core::{Engine, Error};
 use cuzk_filecoin::{ProofKind, Statement};
 use cuzk_memory::Checkpoint;
 
+use crate::common::BoundedJob as _;
 use crate::common::device::{Doorway, Scripted, cores, engine_on, held_up, pool};
 use crate::common::tiny::{self, Hooked};
 use crate::common::{self, MOMENTS, submit, urgent, wait_until};
@@ -36,7 +37,7 @@ fn the_devices_say_who_goes_first_and_not_the_configuration() {
     let mut config = tiny::config(directory.path());
     let critical = |engine: Engine| {
         let job = submit_critical(&engine, tiny::job(KIND, 1));
-        job.wait().unwrap();
+        job.wait_bounded().unwrap();
         let devices = engine.status().devices.into_iter();
         let proved = devices.filter(|device| device.proved > 0);
         proved.map(|device| device.role).collect::<Vec<_>>()
@@ -76,7 +77,7 @@ fn urgent_jobs_go_first_and_the_low_are_not_forgotten() {
     let jobs = order.map(of);
     device.gate.open();
     for job in fill.iter().chain(&jobs).chain([&first]) {
-        job.wait().unwrap();
+        job.wait_bounded().unwrap();
     }
     let starts = jobs.each_ref().map(|job| regions(&engine, job)[0].start);
     assert!(starts.is_sorted_by(|a, b| a > b), "{starts:?}");
@@ -126,10 +127,10 @@ fn critical_beside_poreps(max_batch: usize) -> [Vec<Span>; 2] {
     wait_until("a partition is on the device", in_device);
     let winning = cuzk_testing::bundled_request(ProofKind::WinningPost);
     let winning = engine.submit(&winning).unwrap();
-    winning.wait().unwrap();
+    winning.wait_bounded().unwrap();
     assert!(jobs.iter().all(|job| job.poll().is_none()));
     for job in &jobs {
-        job.wait().unwrap();
+        job.wait_bounded().unwrap();
     }
     let busy = engine.timeline().of_job(jobs[0].number()).into_iter();
     let busy = busy.filter(|span| matches!(span.stage, Stage::Device | Stage::Columns));
@@ -146,7 +147,7 @@ fn a_critical_job_waits_for_no_synthesis_worker() {
     let engine = engine_on(&config, &[&Scripted::good(&config)]);
     let witness = Arc::new(Doorway::default());
     let slow = submit(&engine, tiny::held(KIND, &witness));
-    witness.wait();
+    witness.wait_bounded();
     let waiting = submit(&engine, tiny::job(KIND, 5));
     let proved = submit_critical(&engine, tiny::job(KIND, 2)).wait_for(MOMENTS);
     witness.open();
@@ -156,8 +157,8 @@ fn a_critical_job_waits_for_no_synthesis_worker() {
         (on_device[0].role, on_device[0].proved >= 2),
         ("device", true)
     );
-    slow.wait().unwrap();
-    waiting.wait().unwrap();
+    slow.wait_bounded().unwrap();
+    waiting.wait_bounded().unwrap();
 }
 
 #[test]
@@ -183,14 +184,14 @@ fn a_witness_stands_still_in_its_middle_for_a_critical_job() {
         ..Hooked::from(tiny::job(KIND, 1))
     });
     let paused = submit(&engine, paused);
-    middle.wait();
+    middle.wait_bounded();
     let job = submit_critical(&engine, tiny::held(KIND, &urgent_witness));
-    urgent_witness.wait();
+    urgent_witness.wait_bounded();
     critical.set(job).unwrap();
     middle.open();
     urgent_witness.open();
     assert!(told.recv_timeout(MOMENTS).unwrap(), "it went on before");
-    paused.wait().unwrap();
+    paused.wait_bounded().unwrap();
 }
 
 /// The only thread of the worker for critical work is in a witness that takes as long as
@@ -206,7 +207,7 @@ fn a_critical_request_is_read_while_another_is_proved() {
     let engine = Engine::start_with(config, pool, devices, Arc::new(decoder)).unwrap();
     let witness = Arc::new(Doorway::default());
     let slow = submit_critical(&engine, tiny::held(KIND, &witness));
-    witness.wait();
+    witness.wait_bounded();
     thread::scope(|scope| {
         let (tell, told) = mpsc::channel();
         let engine = &engine;
@@ -214,9 +215,9 @@ fn a_critical_request_is_read_while_another_is_proved() {
         scope.spawn(move || tell.send(engine.submit_bytes(b"", critical)));
         let submitted = told.recv_timeout(MOMENTS);
         witness.open();
-        submitted.unwrap().unwrap().wait().unwrap();
+        submitted.unwrap().unwrap().wait_bounded().unwrap();
     });
-    slow.wait().unwrap();
+    slow.wait_bounded().unwrap();
 }
 
 /// The only synthesis worker reads a circuit of another kind, from a file that gives
@@ -258,8 +259,8 @@ fn a_critical_job_waits_for_no_room_before_the_device() {
         engine.status().partitions_running == 4
     });
     device.gate.open();
-    critical.wait().unwrap();
-    others.wait().unwrap();
+    critical.wait_bounded().unwrap();
+    others.wait_bounded().unwrap();
     let before = regions(&engine, &critical)[0].start;
     let others = regions(&engine, &others);
     let overtaken = others.iter().filter(|other| other.start > before);

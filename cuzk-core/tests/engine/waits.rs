@@ -11,6 +11,7 @@ use cuzk_testing::pools::jobs_of_one_thread;
 use cuzk_testing::{aggregate_request, folder_with_porep_key, put_srs};
 use rayon::ThreadPoolBuilder;
 
+use crate::common::BoundedJob as _;
 use crate::common::device::cores;
 use crate::common::{self, named, tiny};
 
@@ -33,7 +34,7 @@ fn submitted(
     let request = cuzk_testing::bundled_request(KIND);
     jobs_of_one_thread(JOBS, move |job| {
         let job = engine.submit_with(&request, named(&id(job))).unwrap();
-        job.wait().unwrap();
+        job.wait_bounded().unwrap();
         job.number()
     })
 }
@@ -97,7 +98,7 @@ fn a_job_of_the_engines_own_pool_does_not_wait() {
     let request = cuzk_testing::bundled_request(KIND);
     let job = pool.install(|| {
         let job = engine.submit(&request).unwrap();
-        let waited = job.wait().unwrap_err();
+        let waited = job.wait_bounded().unwrap_err();
         assert!(matches!(*waited, Error::OwnThread), "{waited}");
         let preloaded = engine.preload(tiny::id(KIND)).unwrap_err();
         assert!(matches!(preloaded, Error::OwnThread), "{preloaded}");
@@ -105,6 +106,6 @@ fn a_job_of_the_engines_own_pool_does_not_wait() {
         assert!(matches!(aggregated, Error::OwnThread), "{aggregated}");
         job
     });
-    let proof = job.wait().unwrap();
-    assert_eq!(pool.install(|| job.wait()).unwrap(), proof);
+    let proof = job.wait_bounded().unwrap();
+    assert_eq!(pool.install(|| job.wait_bounded()).unwrap(), proof);
 }

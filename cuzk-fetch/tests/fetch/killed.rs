@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
+use cuzk_bounded::BoundedChild;
 use cuzk_fetch::fetch;
 
 use crate::server::{Manner, Server};
@@ -68,7 +69,7 @@ fn after_a_kill_only_ranges_under_way_come_again() {
             stalled.recv_timeout(PATIENCE).unwrap();
         }
         child.kill().unwrap();
-        child.wait().unwrap();
+        child.wait_bounded().unwrap();
     }
     allowed.store(usize::MAX, Ordering::SeqCst);
     run_whole(folder.path(), &[server.url()], &bytes);

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 
+use cuzk_bounded::BoundedJoin;
 use cuzk_fetch::{Event, FetchError, Outcome, fetch};
 
 use crate::server::{Manner, Server};
@@ -116,7 +117,7 @@ fn a_folder_has_one_run_at_a_time() {
         let second = fetch(&files, options.clone(), &stop, &mut seen).unwrap();
         assert_eq!(second.files[0].outcome, Outcome::Stopped);
         first_stop.store(true, std::sync::atomic::Ordering::SeqCst);
-        first.join().unwrap().unwrap();
+        first.join_bounded().unwrap().unwrap();
     });
     server.release();
     run_whole(folder.path(), &[server.url()], &bytes);

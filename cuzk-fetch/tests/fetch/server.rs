@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 
+use cuzk_bounded::{BoundedJoin, bounded};
+
 /// The bytes of one write.
 const CHUNK_BYTES: usize = 8 << 10;
 
@@ -139,7 +141,7 @@ impl Drop for Server {
         // It wakes the thread that accepts.
         let _ = TcpStream::connect(self.address);
         if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
+            let _ = thread.join_bounded();
         }
     }
 }
@@ -242,7 +244,10 @@ fn body(
         }
         if manner.stall_after.is_some_and(|after| done >= after) {
             let released = inner.is_released.lock().unwrap();
-            let waited = inner.released.wait_while(released, |released| !*released);
+            let waited = bounded(|| {
+                let is_held = |released: &mut bool| !*released;
+                inner.released.wait_while(released, is_held)
+            });
             drop(waited.unwrap());
         }
         let limit =

@@ -3,6 +3,7 @@
 use std::ffi::{CStr, c_void};
 use std::ptr;
 
+use cuzk_bounded::bounded;
 use cuzk_ffi::aggregate::{
     CuzkAggregate, cuzk_aggregate_free, cuzk_aggregate_lend_bytes, cuzk_aggregate_new,
 };
@@ -112,9 +113,10 @@ impl Job {
         unsafe { cuzk_job_poll(self.0) }
     }
 
+    #[track_caller]
     pub(crate) fn wait(&self, timeout_ms: u64) -> i32 {
         // SAFETY: the job is alive.
-        unsafe { cuzk_job_wait(self.0, timeout_ms) }
+        bounded(|| unsafe { cuzk_job_wait(self.0, timeout_ms) })
     }
 
     pub(crate) fn cancel(&self) {

@@ -98,6 +98,7 @@ pub(super) fn lock_or_wait(
 
 #[cfg(test)]
 mod tests {
+    use cuzk_bounded::BoundedJoin;
     use cuzk_memory::{Cancellation, NEVER_STOP};
 
     use super::*;
@@ -115,7 +116,7 @@ mod tests {
         thread::scope(|scope| {
             let waiting = scope.spawn(|| take(&NEVER_STOP).is_ok());
             drop(held);
-            assert!(waiting.join().unwrap());
+            assert!(waiting.join_bounded().unwrap());
         });
     }
 

@@ -6,6 +6,7 @@ use std::thread;
 use bellperson::groth16::Proof;
 use bellperson::{Circuit, ConstraintSystem, SynthesisError};
 use blstrs::{Bls12, Scalar};
+use cuzk_bounded::BoundedJoin;
 use cuzk_groth16::backend::Randomness;
 use cuzk_groth16::params::{MappedParams, ParamsError, write_multiples};
 use cuzk_groth16::{ProveError, Prover, ProvingDevice, RowCheck, prove, prove_batch, verify};
@@ -76,7 +77,9 @@ fn threads_share_a_prover() {
             scope.spawn(move || prover.prove_with(instance, added()).unwrap())
         };
         let threads: Vec<_> = [1, 2, 1, 2].map(prove).into();
-        let joined = threads.into_iter().map(|thread| thread.join().unwrap());
+        let joined = threads
+            .into_iter()
+            .map(|thread| thread.join_bounded().unwrap());
         joined.collect::<Vec<_>>()
     });
     assert_eq!(proofs[0], proofs[2]);

@@ -9,6 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use blstrs::Scalar;
+use cuzk_bounded::{BoundedBarrier, BoundedJoin, BoundedReceiver};
 use cuzk_filecoin::{CircuitId, Error, ProofKind, SectorSize, blank};
 use cuzk_groth16::Circuit;
 use cuzk_kernels::Isa;
@@ -99,7 +100,7 @@ fn many_builders_end_with_one_good_file() {
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
-                start.wait();
+                start.wait_bounded();
                 cached(WINDOW, cache.path()).unwrap();
             });
         }
@@ -115,7 +116,7 @@ fn a_domain_waits_for_no_thread_of_the_pool() {
     let circuit = Arc::new(compile(WINDOW));
     let pool = ThreadPoolBuilder::new().num_threads(1).build().unwrap();
     let (release, released) = mpsc::channel::<()>();
-    pool.spawn(move || assert!(released.recv().is_err()));
+    pool.spawn(move || assert!(released.recv_bounded().is_err()));
     let (tell, told) = mpsc::channel();
     let domain = Arc::clone(&circuit);
     let making = thread::spawn(move || {
@@ -124,7 +125,7 @@ fn a_domain_waits_for_no_thread_of_the_pool() {
     });
     let made = told.recv_timeout(Duration::from_secs(60));
     drop(release);
-    making.join().unwrap();
+    making.join_bounded().unwrap();
     assert_eq!(made, Ok(true));
 }
 

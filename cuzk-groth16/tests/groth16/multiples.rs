@@ -151,6 +151,7 @@ fn a_smaller_limit_leaves_h_out() {
             break written;
         }
         limit_bytes /= 2;
+        assert!(limit_bytes > 0, "a file of any size has rows of H");
     };
     assert!(written.file_bytes <= limit_bytes + 5 * HEADER_BYTES as u64);
     assert!(written.rows[1..].iter().all(|rows| (1..=32).contains(rows)));

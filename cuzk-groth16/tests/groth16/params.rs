@@ -12,6 +12,7 @@ use bellperson::groth16::{
 };
 use bellperson::{Circuit, ConstraintSystem, LinearCombination, SynthesisError, Variable};
 use blstrs::{Bls12, G1Affine, G2Affine, Scalar};
+use cuzk_bounded::{BoundedBarrier, BoundedJoin};
 use cuzk_groth16::params::{
     GenerateError, GenerateOptions, MappedParams, Outcome, ParamCache, ParameterFiles, ParamsError,
     QueryLengths, QueryName, ToxicWaste, generate, read_verifying_key,
@@ -724,7 +725,7 @@ fn asked_at_once_one_makes_them_and_all_have_them() {
                     // A cache of its own, as another process would have.
                     let cache = ParamCache::new(dir);
                     let options = GenerateOptions { seed, ..OPTIONS };
-                    start.wait();
+                    start.wait_bounded();
                     cache
                         .ensure_generated(&files(), program, options, |_, _| {})
                         .unwrap()
@@ -733,7 +734,7 @@ fn asked_at_once_one_makes_them_and_all_have_them() {
             .collect();
         threads
             .into_iter()
-            .map(|thread| thread.join().unwrap())
+            .map(|thread| thread.join_bounded().unwrap())
             .collect::<Vec<_>>()
     });
     assert_eq!(

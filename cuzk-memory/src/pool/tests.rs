@@ -1,3 +1,5 @@
+use cuzk_bounded::BoundedReceiver;
+
 use super::*;
 use crate::block::PART_BYTES;
 use crate::checkpoint::NEVER_STOP;
@@ -146,7 +148,7 @@ fn values_are_dropped_as_configured() {
     let dropped_on = |dealloc| {
         let (tells, told) = std::sync::mpsc::channel();
         pool(dealloc, 0).drop_later(Tells(tells), 0);
-        told.recv().unwrap()
+        told.recv_bounded().unwrap()
     };
     assert_eq!(dropped_on(Dealloc::Unbounded), None);
     let serial = dropped_on(Dealloc::Serial);
@@ -161,7 +163,7 @@ struct Held(std::sync::mpsc::Receiver<()>);
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.0.recv().ok();
+        self.0.recv_bounded().ok();
     }
 }
 
@@ -184,7 +186,7 @@ fn who_maps_waits_for_what_is_leaving() {
             let early = told.recv_timeout(std::time::Duration::from_millis(50));
             assert!(early.is_err(), "{dealloc:?}");
             may.send(()).unwrap();
-            assert!(told.recv().is_ok(), "{dealloc:?}");
+            assert!(told.recv_bounded().is_ok(), "{dealloc:?}");
         });
         pool.make_room(&[], 0, &NEVER_STOP);
     }

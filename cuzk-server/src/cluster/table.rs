@@ -260,6 +260,7 @@ impl Table {
 mod tests {
     use std::convert::Infallible;
 
+    use cuzk_bounded::BoundedJoin;
     use cuzk_core::ProofKind;
     use cuzk_filecoin::{CircuitId, SectorSize};
 
@@ -344,7 +345,7 @@ mod tests {
         std::thread::scope(|scope| {
             let waits = scope.spawn(|| table.next(Lane::Common));
             table.stop();
-            assert_eq!(waits.join().unwrap(), None);
+            assert_eq!(waits.join_bounded().unwrap(), None);
         });
     }
 }

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
+use cuzk_bounded::Bound;
 use http::{Request, Response};
 use http_body_util::{BodyExt, StreamBody};
 use prost::Message;
@@ -85,6 +86,7 @@ async fn settle() {
 
 #[tokio::test(start_paused = true)]
 async fn a_message_is_reserved_from_its_first_bytes_until_its_guard_is_dropped() {
+    let _bound = Bound::default();
     let intake = Intake::new(400 << 20, Way::default());
     let (sender, request) = request(SUBMIT);
     let answer = call(&intake, request);
@@ -104,6 +106,7 @@ async fn a_message_is_reserved_from_its_first_bytes_until_its_guard_is_dropped()
 
 #[tokio::test(start_paused = true)]
 async fn small_messages_are_free() {
+    let _bound = Bound::default();
     let intake = Intake::new(320 << 20, Way::default());
     let (sender, request) = request(SUBMIT);
     let answer = call(&intake, request);
@@ -117,6 +120,7 @@ async fn small_messages_are_free() {
 
 #[tokio::test(start_paused = true)]
 async fn a_message_that_is_too_large_is_refused_by_its_length_alone() {
+    let _bound = Bound::default();
     let intake = Intake::new(1 << 30, Way::default());
     let status = async |path: &str, length: usize| {
         let (sender, request) = request(path);
@@ -136,6 +140,7 @@ async fn a_message_that_is_too_large_is_refused_by_its_length_alone() {
 
 #[tokio::test(start_paused = true)]
 async fn a_second_message_is_not_read() {
+    let _bound = Bound::default();
     let intake = Intake::new(1 << 30, Way::default());
     let (sender, request) = request(SUBMIT);
     let answer = call(&intake, request);
@@ -149,6 +154,7 @@ async fn a_second_message_is_not_read() {
 /// Calls whose bytes are no call, with what the refusal says.
 #[tokio::test]
 async fn bytes_that_are_no_call_are_the_clients_fault() {
+    let _bound = Bound::default();
     let other = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
     let status = "/cuzk.v1.ProvingEngine/GetStatus";
     let (bad, unknown) = (Code::InvalidArgument, Code::Unimplemented);
@@ -176,6 +182,7 @@ async fn bytes_that_are_no_call_are_the_clients_fault() {
 
 #[tokio::test(start_paused = true)]
 async fn a_silent_sender_is_ended_while_others_wait_and_a_post_does_not_wait() {
+    let _bound = Bound::default();
     let intake = Intake::new(400 << 20, Way::default());
     let begin = async |kind: ProofKind| {
         let (sender, request) = request(SUBMIT);
@@ -202,6 +209,7 @@ async fn a_silent_sender_is_ended_while_others_wait_and_a_post_does_not_wait() {
 /// of a PoSt is read.
 #[tokio::test(start_paused = true)]
 async fn a_porep_gives_way_to_critical_work() {
+    let _bound = Bound::default();
     let taken = Arc::new(AtomicBool::new(false));
     let is_taken = Arc::clone(&taken);
     let way = Way::new(move || is_taken.load(Ordering::SeqCst));

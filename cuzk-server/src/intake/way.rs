@@ -82,9 +82,11 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
 
     use super::*;
+    use cuzk_bounded::Bound;
 
     #[tokio::test(start_paused = true)]
     async fn a_call_stands_still_while_the_way_is_taken() {
+        let _bound = Bound::default();
         Way::default().give().await;
         let taken = Arc::new(AtomicBool::new(true));
         let is_taken = Arc::clone(&taken);
@@ -102,6 +104,7 @@ mod tests {
     /// It goes on beside work that does not end, until other work begins.
     #[tokio::test(start_paused = true)]
     async fn a_call_stands_still_for_a_bounded_time() {
+        let _bound = Bound::default();
         let taken = Arc::new(AtomicBool::new(true));
         let is_taken = Arc::clone(&taken);
         let way = Way::new(move || is_taken.load(Ordering::SeqCst));

@@ -277,9 +277,11 @@ async fn pause(error: &io::Error) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cuzk_bounded::Bound;
 
     #[tokio::test]
     async fn a_client_of_another_protocol_is_told_from_a_slow_one() {
+        let _bound = Bound::default();
         for bytes in [
             &b"GET / HTTP/1.0\r\n\r\n"[..],
             b"PRI * HTTP/1.0\r\n\r\n",

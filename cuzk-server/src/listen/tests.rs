@@ -2,6 +2,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 
+use cuzk_bounded::Bound;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -125,6 +126,7 @@ fn accepting(text: &str) -> (Incoming, u16) {
 
 #[tokio::test]
 async fn a_unix_peer_is_known() {
+    let _bound = Bound::default();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a");
     let (mut incoming, _) = accepting(&format!(
@@ -146,6 +148,7 @@ async fn a_unix_peer_is_known() {
 
 #[tokio::test]
 async fn one_port_takes_plain_and_tls_and_a_silent_client_blocks_nobody() {
+    let _bound = Bound::default();
     let authority = authority();
     authority.sign("client", 2999);
     authority.sign("expired", 2001);
@@ -191,6 +194,7 @@ async fn one_port_takes_plain_and_tls_and_a_silent_client_blocks_nobody() {
 /// The clock of this test jumps ahead whenever everything waits.
 #[tokio::test(start_paused = true)]
 async fn a_client_that_does_not_begin_loses_its_place_after_ten_seconds() {
+    let _bound = Bound::default();
     let authority = authority();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a");

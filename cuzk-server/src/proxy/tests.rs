@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use cuzk_bounded::Bound;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio_stream::StreamExt;
 
@@ -25,6 +26,7 @@ fn options(authority: &Authority, port: u16) -> ProxyOptions {
 
 #[tokio::test]
 async fn bytes_go_both_ways_and_the_daemon_sees_a_certificate() {
+    let _bound = Bound::default();
     let authority = authority();
     authority.sign("client", 2999);
     let text = "listen = [\"127.0.0.1:0\"]\nhttp = \"\"\n".to_owned() + &with_tls(&authority);
@@ -60,6 +62,7 @@ async fn bytes_go_both_ways_and_the_daemon_sees_a_certificate() {
 
 #[tokio::test]
 async fn a_daemon_that_is_not_there_costs_a_connection_and_not_the_proxy() {
+    let _bound = Bound::default();
     let authority = Authority::new();
     authority.sign("client", 2999);
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -91,6 +94,7 @@ fn a_problem_is_told_once_until_there_was_a_connection() {
 
 #[tokio::test]
 async fn options_that_cannot_be_used_are_named() {
+    let _bound = Bound::default();
     let authority = Authority::new();
     authority.sign("client", 2999);
     let error = |options| Proxy::bind(options).unwrap_err().to_string();

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::http::Response;
+use cuzk_bounded::Bound;
 use cuzk_core::timeline::Stage;
 use cuzk_server::http::router;
 use http_body_util::BodyExt;
@@ -39,6 +40,7 @@ async fn status_event(stream: &mut Response<Body>) -> Value {
 
 #[tokio::test]
 async fn a_stream_begins_with_the_spans_and_the_status() {
+    let _bound = Bound::default();
     let sources = MadeUp::default();
     let trace = sources.timeline.trace(7, Some(2)).on_device(0);
     trace.time(Stage::Device, || ());
@@ -64,6 +66,7 @@ async fn a_stream_begins_with_the_spans_and_the_status() {
 
 #[tokio::test]
 async fn a_change_is_sent_and_a_span_only_once() {
+    let _bound = Bound::default();
     let sources = Arc::new(MadeUp::default());
     sources
         .timeline
@@ -93,6 +96,7 @@ async fn a_change_is_sent_and_a_span_only_once() {
 
 #[tokio::test]
 async fn the_number_of_streams_is_bounded_and_a_closed_one_makes_room() {
+    let _bound = Bound::default();
     let router = router(Arc::new(MadeUp::default()));
     let mut streams = Vec::new();
     let refused = loop {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use cuzk_bounded::Bound;
 use cuzk_core::metrics::{Evicted, Fault, Outcome, Refusal};
 use cuzk_core::metrics::{
     buffers_kept, device_fault, device_quarantined, evicted, job_accepted, job_ended, job_refused,
@@ -207,6 +208,7 @@ fn check_histogram(family: &Family) -> usize {
 /// One test, since a process has one recorder.
 #[tokio::test]
 async fn the_metrics_follow_the_rules() {
+    let _bound = Bound::default();
     let (text, families) = families().await;
     check_names(&families);
     let named = |name: &str| families.iter().find(|family| family.name == name);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::http::{Request, Response};
+use cuzk_bounded::Bound;
 use cuzk_server::http::router;
 use tower::ServiceExt as _;
 
@@ -28,6 +29,7 @@ fn served(folder: &tempfile::TempDir) -> MadeUp {
 
 #[tokio::test]
 async fn a_file_is_served_whole_and_in_ranges() {
+    let _bound = Bound::default();
     let folder = tempfile::tempdir().unwrap();
     let router = router(Arc::new(served(&folder)));
     let whole = ask(router.clone(), "GET", "/params/x.params").await;
@@ -46,6 +48,7 @@ async fn a_file_is_served_whole_and_in_ranges() {
 
 #[tokio::test]
 async fn nothing_else_is_served_and_nothing_where_it_is_not_configured() {
+    let _bound = Bound::default();
     let folder = tempfile::tempdir().unwrap();
     for path in [
         "/params/secret",

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use cuzk_bounded::Bound;
 use cuzk_core::timeline::Stage;
 use cuzk_server::http::router;
 
@@ -24,6 +25,7 @@ const PATHS: [(&str, &str); 11] = [
 
 #[tokio::test]
 async fn every_path_has_its_type_and_its_headers() {
+    let _bound = Bound::default();
     let router = router(Arc::new(MadeUp::default()));
     for (path, content_type) in PATHS {
         let response = ask(router.clone(), "GET", path).await;
@@ -42,6 +44,7 @@ async fn every_path_has_its_type_and_its_headers() {
 
 #[tokio::test]
 async fn only_the_status_may_be_read_by_pages_of_other_origins() {
+    let _bound = Bound::default();
     let router = router(Arc::new(MadeUp::default()));
     for (path, _) in PATHS {
         let response = ask(router.clone(), "GET", path).await;
@@ -52,6 +55,7 @@ async fn only_the_status_may_be_read_by_pages_of_other_origins() {
 
 #[tokio::test]
 async fn other_methods_and_paths_are_errors_that_say_what_to_do() {
+    let _bound = Bound::default();
     let router = router(Arc::new(MadeUp::default()));
     for method in ["POST", "PUT", "DELETE", "OPTIONS", "PATCH"] {
         let response = ask(router.clone(), method, "/status").await;
@@ -71,6 +75,7 @@ async fn other_methods_and_paths_are_errors_that_say_what_to_do() {
 
 #[tokio::test]
 async fn a_sign_of_life_asks_nobody() {
+    let _bound = Bound::default();
     let sources = Arc::new(MadeUp::default());
     let response = ask(router(sources.clone()), "GET", "/livez").await;
     assert_eq!(response.status(), 200);
@@ -80,6 +85,7 @@ async fn a_sign_of_life_asks_nobody() {
 /// The files are the whole page: they name no other host and no file that is not there.
 #[tokio::test]
 async fn the_page_asks_no_other_host() {
+    let _bound = Bound::default();
     let router = router(Arc::new(MadeUp::default()));
     for (path, _) in &PATHS[..4] {
         let content = text(ask(router.clone(), "GET", path).await).await;
@@ -109,6 +115,7 @@ async fn the_page_asks_no_other_host() {
 
 #[tokio::test]
 async fn the_timeline_is_a_picture_and_a_trace() {
+    let _bound = Bound::default();
     let recorded = || {
         let sources = MadeUp::default();
         let trace = sources.timeline.trace(7, Some(2)).on_device(0);

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+use cuzk_bounded::Bound;
 use cuzk_server::http::{LateRouter, Phase, Readiness, router};
 
 use crate::made_up::{MadeUp, ask, get, json, text};
 
 #[tokio::test]
 async fn what_is_missing_is_named_line_by_line() {
+    let _bound = Bound::default();
     assert_eq!(
         get(MadeUp::default(), "/readyz").await,
         (200, "ready\n".to_owned())
@@ -28,6 +30,7 @@ async fn what_is_missing_is_named_line_by_line() {
 
 #[tokio::test]
 async fn a_circuit_has_two_names() {
+    let _bound = Bound::default();
     for name in ["porep-32GiB", "porep-32g"] {
         let (code, text) = get(MadeUp::default(), &format!("/readyz?circuit={name}")).await;
         assert_eq!(
@@ -40,6 +43,7 @@ async fn a_circuit_has_two_names() {
 
 #[tokio::test]
 async fn a_wrong_question_is_an_error() {
+    let _bound = Bound::default();
     let bad = [
         "circuit=porep-33g",
         "circuit=",
@@ -69,6 +73,7 @@ fn a_daemon_begins_as_one_that_starts() {
 
 #[tokio::test]
 async fn a_daemon_without_its_engine_says_that_it_starts() {
+    let _bound = Bound::default();
     let late = LateRouter::default();
     let pages = late.router();
     for (path, code, content) in [

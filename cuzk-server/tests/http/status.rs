@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use cuzk_bounded::Bound;
 use serde_json::{Value, json};
 
 use crate::made_up::{self, GIB, MadeUp, get, json as parse};
@@ -19,6 +20,7 @@ fn keys(value: &Value) -> BTreeSet<&str> {
 
 #[tokio::test]
 async fn the_keys_are_those_of_the_existing_daemon() {
+    let _bound = Bound::default();
     let document = document().await;
     let expected: [(&str, &[&str]); 9] = [
         (
@@ -87,6 +89,7 @@ async fn the_keys_are_those_of_the_existing_daemon() {
 
 #[tokio::test]
 async fn the_values_are_the_engines() {
+    let _bound = Bound::default();
     let document = document().await;
     let values = [
         ("/uptime_secs", json!(100)),
@@ -127,6 +130,7 @@ async fn the_values_are_the_engines() {
 
 #[tokio::test]
 async fn partitions_have_the_existing_daemons_states() {
+    let _bound = Bound::default();
     let document = document().await;
     let parts = document["pipelines"][0]["partitions"].as_array().unwrap();
     let states: Vec<_> = parts

@@ -5,6 +5,7 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixListener;
 use std::process::Command;
 
+use cuzk_bounded::BoundedCommand;
 use cuzk_core::config::Config;
 use cuzk_server::listen::Listeners;
 use nix::fcntl::{FcntlArg, fcntl};
@@ -33,7 +34,7 @@ fn sockets_of_systemd_replace_those_of_the_configuration() {
         .env("LISTEN_FDS", "2")
         .env("LISTEN_FDNAMES", "http:grpc")
         .env_remove("LISTEN_PID")
-        .output()
+        .output_bounded()
         .unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{text}");

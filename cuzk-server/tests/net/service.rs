@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use cuzk_bounded::Bound;
 use cuzk_core::config::{Config, Host};
 use cuzk_server::access::Access;
 use cuzk_server::intake::{
@@ -155,6 +156,7 @@ async fn settled(intake: &Intake) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn large_requests_hold_their_bytes_until_they_are_answered() {
+    let _bound = Bound::default();
     let running = Running::start("request_memory = \"320MiB\"\n");
     let mut client = running.unix().await;
     let mut echo = async |payload, kind| {
@@ -185,6 +187,7 @@ async fn large_requests_hold_their_bytes_until_they_are_answered() {
 /// Six calls of 60 MiB do not fit together. Small calls do not wait for them.
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_beyond_the_budget_wait_and_all_are_answered() {
+    let _bound = Bound::default();
     let running = Running::start("request_memory = \"320MiB\"\n");
     let client = running.unix().await;
     let mut calls = tokio::task::JoinSet::new();
@@ -210,6 +213,7 @@ async fn calls_beyond_the_budget_wait_and_all_are_answered() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wrong_token_is_unauthenticated() {
+    let _bound = Bound::default();
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     let key = rcgen::KeyPair::generate().unwrap();

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use cuzk_bounded::Bound;
 use cuzk_core::config::Address;
 use cuzk_server::client::{Client, ClientError, Credentials};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, date_time_ymd};
@@ -74,6 +75,7 @@ async fn ask(running: &Running, credentials: &Credentials) -> Result<(), ClientE
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_certificate_that_is_not_trusted_is_named() {
+    let _bound = Bound::default();
     let (ours, theirs) = (Authority::new(), Authority::new());
     for authority in [&ours, &theirs] {
         authority.sign("good", 2999);

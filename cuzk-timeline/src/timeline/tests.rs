@@ -1,6 +1,8 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 
+use cuzk_bounded::BoundedJoin;
+
 use super::*;
 
 #[test]
@@ -68,7 +70,7 @@ fn a_wait_lasts_from_where_it_began_to_where_it_is_ended() {
             timeline.trace(1, Some(0)).ended(wait);
             Lane::current()
         });
-        ended.join().unwrap()
+        ended.join_bounded().unwrap()
     });
     let spans = timeline.spans();
     assert_eq!(spans.len(), 1);
@@ -116,7 +118,11 @@ fn a_drop_is_timed_on_the_thread_that_does_it() {
     let slow = timeline.trace(4, Some(2)).timed_drop(Slow);
     assert!(timeline.spans().is_empty());
     let freeing = thread::Builder::new().name("free".to_owned());
-    freeing.spawn(move || drop(slow)).unwrap().join().unwrap();
+    freeing
+        .spawn(move || drop(slow))
+        .unwrap()
+        .join_bounded()
+        .unwrap();
     let spans = timeline.of_job(4);
     assert_eq!(spans.len(), 1);
     assert_eq!(

@@ -5,6 +5,7 @@
 
 use std::process::Stdio;
 
+use cuzk_bounded::{BoundedChild, BoundedCommand, bounded};
 use cuzk_core::error::ErrorCode;
 
 use super::*;
@@ -14,7 +15,7 @@ fn onto_a_full_disk(arguments: &[&str]) -> Output {
     let full = std::fs::File::options().write(true).open("/dev/full");
     let mut command = Command::new(env!("CARGO_BIN_EXE_cuzk"));
     command.args(arguments).stdout(full.unwrap());
-    command.stderr(Stdio::piped()).output().unwrap()
+    command.stderr(Stdio::piped()).output_bounded().unwrap()
 }
 
 /// Proves with a journal where no file can be longer than a block, as on a full disk.
@@ -28,7 +29,7 @@ fn without_room(folder: &Path, prove: &[&str]) -> Output {
     command.arg(config).args(prove);
     command.arg(folder.join("proof-of-journal"));
     command.env("FIL_PROOFS_PARAMETER_CACHE", param_cache());
-    command.output().unwrap()
+    command.output_bounded().unwrap()
 }
 
 /// Sends SIGTERM to a command that waits for an answer.
@@ -43,7 +44,7 @@ fn stopped(folder: &Path) -> Output {
     // Somebody takes the call, and never answers.
     let listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
     let child = command.spawn().unwrap();
-    let _call = listener.accept().unwrap();
+    let _call = bounded(|| listener.accept()).unwrap();
     let id = child.id().to_string();
     assert!(
         Command::new("kill")
@@ -52,7 +53,7 @@ fn stopped(folder: &Path) -> Output {
             .unwrap()
             .success()
     );
-    child.wait_with_output().unwrap()
+    child.wait_with_output_bounded().unwrap()
 }
 
 #[test]

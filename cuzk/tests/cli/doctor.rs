@@ -8,6 +8,7 @@ use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::{Duration, SystemTime};
 
+use cuzk_bounded::BoundedCommand;
 use cuzk_core::circuits::parameter_files;
 use cuzk_filecoin::{CircuitId, ProofKind, SectorSize};
 use cuzk_kernels::Isa;
@@ -76,7 +77,7 @@ impl Machine {
         command.env("FIL_PROOFS_PARAMETER_CACHE", cache);
         let path = std::env::var("PATH").unwrap();
         command.env("PATH", format!("{}:{path}", self.folder.path().display()));
-        let output = command.output().unwrap();
+        let output = command.output_bounded().unwrap();
         Look {
             exit_code: output.status.code().unwrap(),
             report: serde_json::from_slice(&output.stdout).unwrap(),

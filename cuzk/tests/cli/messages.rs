@@ -1,5 +1,7 @@
 //! Messages, stable codes and exit codes, as a user meets them.
 
+use cuzk_bounded::{BoundedChild, BoundedCommand};
+
 use super::*;
 
 fn stderr(output: &Output) -> String {
@@ -355,7 +357,7 @@ fn a_dash_is_standard_output_and_a_mark_is_no_part_of_a_request() {
     prove.env("FIL_PROOFS_PARAMETER_CACHE", param_cache());
     let output = prove
         .args(["prove", "--request", text(&request), "--out", "-"])
-        .output()
+        .output_bounded()
         .unwrap();
     assert!(output.status.success(), "{}", stderr(&output));
     assert_eq!(output.stdout.len(), 192);
@@ -564,5 +566,5 @@ fn a_second_generator_says_that_it_waits() {
     assert!(lines.any(|line| line.contains("another process makes these")));
     drop(lock);
     for _ in lines {}
-    assert!(child.wait().unwrap().success());
+    assert!(child.wait_bounded().unwrap().success());
 }

@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use cuzk_bounded::BoundedCommand;
+
 use super::doctor::Machine;
 use super::*;
 
@@ -102,7 +104,7 @@ fn the_version_says_how_it_was_built() {
     let git = |arguments: &[&str]| {
         let mut git = Command::new("git");
         git.args(arguments).current_dir(env!("CARGO_MANIFEST_DIR"));
-        git.output().is_ok_and(|done| done.status.success())
+        git.output_bounded().is_ok_and(|done| done.status.success())
     };
     if git(&["ls-files", "--error-unmatch", "Cargo.toml"]) {
         let commit = commit.unwrap();

@@ -1,6 +1,8 @@
 //! Refusals, their time and their exit codes; the help and the version; the files that
 //! refused commands leave.
 
+use cuzk_bounded::BoundedCommand;
+
 use super::*;
 
 fn files_in(folder: &Path) -> usize {
@@ -88,7 +90,7 @@ fn nothing_fails_because_nobody_hears_it() {
         cuzk.args(command)
             .env("FIL_PROOFS_PARAMETER_CACHE", cache.path())
             .stderr(full().unwrap());
-        let status = cuzk.output().unwrap().status;
+        let status = cuzk.output_bounded().unwrap().status;
         assert_eq!(status.code(), Some(code), "{command:?}");
     }
 }
@@ -242,7 +244,7 @@ fn a_file_without_an_end_is_refused() {
             limited.args(["--config", text(&config)]);
         }
         let output = limited.env("FIL_PROOFS_PARAMETER_CACHE", param_cache());
-        let output = output.output().unwrap();
+        let output = output.output_bounded().unwrap();
         fails(2, zero, &output);
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(!said.contains("memory"), "{said}");

@@ -9,6 +9,8 @@ use std::process::{Child, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use cuzk_bounded::{BoundedChild, BoundedCommand};
+
 use super::*;
 
 /// A folder with a request that is right and a request that is not.
@@ -82,19 +84,23 @@ fn what_cannot_be_written_is_said_before_any_work() {
         let mut prove = folder.prove(&[(good, out)], &["--timeline", timeline]);
         // Work would be an error about the parameters.
         prove.env("FIL_PROOFS_PARAMETER_CACHE", folder.folder.path());
-        let output = prove.output().unwrap();
+        let output = prove.output_bounded().unwrap();
         fails(2, &message, &output);
         assert_eq!(stderr(&output).lines().count(), 1);
         assert!(!stderr(&output).contains("tmp"), "{}", stderr(&output));
     }
     for out in ["p", "./p", "folder/../p"] {
-        let output = folder.prove(&[(good, "p"), (good, out)], &[]).output();
+        let output = folder
+            .prove(&[(good, "p"), (good, out)], &[])
+            .output_bounded();
         fails(2, "are one file", &output.unwrap());
     }
     symlink(&folder.bad, folder.at("link")).unwrap();
     for (out, timeline) in [("bad.json", "t.svg"), ("link", "t.svg")] {
         let requests = [(good, "q"), (&*folder.bad, out)];
-        let output = folder.prove(&requests, &["--timeline", timeline]).output();
+        let output = folder
+            .prove(&requests, &["--timeline", timeline])
+            .output_bounded();
         fails(2, "is a file that the command reads", &output.unwrap());
     }
     let circuit = ["--kind", "window-post", "--sector-size", "2KiB"];
@@ -113,7 +119,7 @@ fn a_drawing_that_fails_costs_no_result() {
         &[(&folder.good, "p")],
         &["--timeline", "full.svg", "--json"],
     ))
-    .output()
+    .output_bounded()
     .unwrap();
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
     assert!(stderr(&output).contains("full.svg"), "{}", stderr(&output));
@@ -144,7 +150,7 @@ fn an_engine_that_does_not_start_is_the_end_of_each_request() {
         (&*folder.bad, "r"),
     ];
     let config = ["--config", "cuzk.toml", "--json"];
-    let output = folder.prove(&requests, &config).output().unwrap();
+    let output = folder.prove(&requests, &config).output_bounded().unwrap();
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
     let ends = reports(&output).into_iter();
     let ends: Vec<_> = ends.map(|report| report["request"].clone()).collect();
@@ -180,7 +186,7 @@ fn a_proof_is_kept_when_its_own_job_ends_and_a_pipe_stays_one() {
     assert!(child.try_wait().unwrap().is_none());
     let mut first = Vec::new();
     File::open(&pipe).unwrap().read_to_end(&mut first).unwrap();
-    assert!(child.wait().unwrap().success());
+    assert!(child.wait_bounded().unwrap().success());
     assert_eq!(first.len(), 192);
     assert!(pipe.symlink_metadata().unwrap().file_type().is_fifo());
 }
@@ -193,13 +199,15 @@ fn links_and_devices_are_written_to_and_not_replaced() {
     let good = &*folder.good;
     let output = folder
         .prove(&[(good, "link"), (good, "null")], &[])
-        .output();
+        .output_bounded();
     assert!(output.unwrap().status.success());
     assert!(folder.has_proof("target"));
     assert!(folder.at("link").is_symlink() && folder.at("null").is_symlink());
 
     // Other output does not mix with the result.
-    let output = folder.prove(&[(good, "/dev/stdout")], &["--json"]).output();
+    let output = folder
+        .prove(&[(good, "/dev/stdout")], &["--json"])
+        .output_bounded();
     let output = output.unwrap();
     assert!(output.status.success());
     assert_eq!(output.stdout.len(), 192);
@@ -248,7 +256,9 @@ fn what_is_wrong_with_a_request_costs_no_other_its_proof() {
         (good, "g2"),
     ];
     let mut prove = folder.prove(&each, &["--json"]);
-    let output = prove.env("FIL_PROOFS_PARAMETER_CACHE", &cache).output();
+    let output = prove
+        .env("FIL_PROOFS_PARAMETER_CACHE", &cache)
+        .output_bounded();
     let output = output.unwrap();
     let said = stderr(&output);
     assert_eq!(output.status.code(), Some(2), "{said}");
@@ -295,7 +305,7 @@ fn what_the_queue_has_no_room_for_waits_and_reports_say_of_which_request_they_ar
     for out in outs {
         prove.args(["--id", &format!("sector-{out}")]);
     }
-    let output = prove.output().unwrap();
+    let output = prove.output_bounded().unwrap();
     assert!(output.status.success(), "{}", stderr(&output));
     let reports = reports(&output);
     assert_eq!(reports.len(), outs.len());
@@ -313,7 +323,7 @@ fn any_name_of_a_file_is_taken() {
     let mut prove = folder.prove(&[(&folder.good, "p")], &[]);
     let timeline = OsStr::from_bytes(b"run-\xff.json");
     prove.arg("--timeline").arg(timeline);
-    let output = prove.output().unwrap();
+    let output = prove.output_bounded().unwrap();
     assert!(output.status.success(), "{}", stderr(&output));
     assert!(folder.folder.path().join(timeline).exists());
 }

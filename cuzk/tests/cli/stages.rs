@@ -3,6 +3,8 @@
 //!
 //! No figure is judged here. The invariant: a stage that the help names is in one of the tables.
 
+use cuzk_bounded::{BoundedChild, BoundedCommand};
+
 use super::*;
 
 /// Stages that take seconds, with the beginnings of their lines.
@@ -184,7 +186,7 @@ fn a_killed_bench_of_the_server_leaves_no_daemon_and_no_files() {
     let daemon = children(killed.id());
     assert_eq!(daemon.len(), 1, "{daemon:?}");
     killed.kill().unwrap();
-    killed.wait().unwrap();
+    killed.wait_bounded().unwrap();
     let stat = format!("/proc/{}/stat", daemon[0]);
     let has_ended = || {
         let stat = std::fs::read_to_string(&stat).unwrap_or_default();
@@ -196,7 +198,7 @@ fn a_killed_bench_of_the_server_leaves_no_daemon_and_no_files() {
     next.args(["vanilla", "--kind", "window-post", "--sector-size", "2KiB"]);
     next.args(["--out", "/dev/null"])
         .env("TMPDIR", scratch.path());
-    assert!(next.output().unwrap().status.success());
+    assert!(next.output_bounded().unwrap().status.success());
     let left = std::fs::read_dir(scratch.path()).unwrap().count();
     assert_eq!(left, 0);
 }
@@ -209,7 +211,7 @@ fn stages_of_a_device_say_that_they_need_a_gpu() {
             .env("FIL_PROOFS_PARAMETER_CACHE", param_cache())
             // A machine that has GPUs shows none.
             .env("CUDA_VISIBLE_DEVICES", "")
-            .output()
+            .output_bounded()
             .unwrap();
         fails(1, "GPU", &output);
     }

@@ -2,6 +2,8 @@
 
 use std::process::Command;
 
+use cuzk_bounded::BoundedCommand;
+
 use crate::fixture::param_cache;
 use crate::server::Server;
 
@@ -17,7 +19,7 @@ fn the_stage_of_the_cluster_prints_the_machine_and_its_line() {
         .arg(&config)
         .args(["bench", "cluster", "--runs", "1"])
         .env("FIL_PROOFS_PARAMETER_CACHE", param_cache())
-        .output()
+        .output_bounded()
         .unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{stderr}");

@@ -3,6 +3,7 @@
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
+use cuzk_bounded::BoundedChild;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -133,7 +134,7 @@ impl Worker {
     pub(crate) fn kill(&mut self) {
         if let Some(mut process) = self.process.take() {
             process.kill().unwrap();
-            process.wait().unwrap();
+            process.wait_bounded().unwrap();
         }
     }
 }

@@ -8,6 +8,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use cuzk_bounded::BoundedCommand;
+
 /// The variable that names the folder of the parameters.
 pub(crate) const CACHE: &str = "FIL_PROOFS_PARAMETER_CACHE";
 
@@ -27,7 +29,7 @@ pub(crate) fn cuzk_in(cache: &Path, arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_cuzk"))
         .args(arguments)
         .env(CACHE, cache)
-        .output()
+        .output_bounded()
         .unwrap()
 }
 

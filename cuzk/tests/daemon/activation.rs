@@ -92,7 +92,7 @@ async fn no_call_fails_while_the_daemon_restarts() {
     for _ in 0..restarts() {
         until_answered(&calls, 2 * CLIENTS).await;
         daemon.signal("TERM");
-        assert_eq!(daemon.wait(), Some(0), "{}", daemon.log());
+        assert_eq!(daemon.wait_bounded(), Some(0), "{}", daemon.log());
         daemon.start_again();
     }
     until_answered(&calls, 2 * CLIENTS).await;

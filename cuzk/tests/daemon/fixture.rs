@@ -8,6 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
+use cuzk_bounded::{BoundedChild, BoundedCommand, LIMIT};
 use cuzk_server::wire::v1::proving_engine_client::ProvingEngineClient;
 use cuzk_server::wire::v1::{self, await_proof_response::Status as JobStatus};
 use serde_json::Value;
@@ -47,7 +48,7 @@ fn make_parameters() {
                     kind,
                 ])
                 .env("FIL_PROOFS_PARAMETER_CACHE", param_cache())
-                .output()
+                .output_bounded()
                 .unwrap();
             assert!(made.status.success(), "{made:?}");
         }
@@ -181,7 +182,7 @@ impl Daemon {
         Command::new(env!("CARGO_BIN_EXE_cuzk"))
             .args(arguments)
             .args(["--address", &self.address()])
-            .output()
+            .output_bounded()
             .unwrap()
     }
 
@@ -213,7 +214,7 @@ impl Daemon {
     pub(crate) fn kill(&mut self) {
         let mut process = self.process.take().unwrap();
         process.kill().unwrap();
-        process.wait().unwrap();
+        process.wait_bounded().unwrap();
     }
 
     /// Sends a signal, such as "TERM".
@@ -232,7 +233,7 @@ impl Daemon {
     }
 
     /// Waits for the end of the process, and returns its exit code.
-    pub(crate) fn wait(&mut self) -> Option<i32> {
+    pub(crate) fn wait_bounded(&mut self) -> Option<i32> {
         let mut process = self.process.take().unwrap();
         let until = Instant::now() + PATIENCE;
         loop {
@@ -300,7 +301,7 @@ impl Drop for Daemon {
     fn drop(&mut self) {
         if let Some(process) = &mut self.process {
             process.kill().ok();
-            process.wait().ok();
+            process.wait_bounded().ok();
         }
     }
 }
@@ -308,6 +309,8 @@ impl Drop for Daemon {
 /// Returns a client with a connection of its own.
 pub(crate) async fn connect(address: &str) -> Result<Client, tonic::transport::Error> {
     let endpoint = Endpoint::from_shared(address.to_owned()).unwrap();
+    // A call that gets no answer fails its test.
+    let endpoint = endpoint.timeout(LIMIT);
     let client = ProvingEngineClient::new(endpoint.connect().await?);
     Ok(client
         .max_decoding_message_size(256 << 20)
@@ -371,7 +374,7 @@ pub(crate) fn verify(kind: &str, response: &v1::AwaitProofResponse) {
         .arg("--proof")
         .arg(&proof)
         .env("FIL_PROOFS_PARAMETER_CACHE", param_cache())
-        .output()
+        .output_bounded()
         .unwrap();
     assert!(verified.status.success(), "{verified:?}");
 }

@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::process::{Child, Command, Stdio};
 
+use cuzk_bounded::BoundedChild;
 use cuzk_server::wire::v1;
 
 use crate::fixture::{Daemon, prove, request, verify};
@@ -39,7 +40,7 @@ impl Senders {
 impl Drop for Senders {
     fn drop(&mut self) {
         self.0.kill().ok();
-        self.0.wait().ok();
+        self.0.wait_bounded().ok();
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::process::{Command, Output};
 
+use cuzk_bounded::BoundedCommand;
 use cuzk_core::circuits;
 use cuzk_fetch::file_digest;
 use cuzk_filecoin::{CircuitId, ProofKind, SectorSize};
@@ -19,7 +20,7 @@ fn fetch(daemon: &Daemon, folder: &std::path::Path) -> Output {
         .arg(folder.join("list.json"))
         .args(["--from", &format!("cuzk://{address}")])
         .env("FIL_PROOFS_PARAMETER_CACHE", folder.join("cache"))
-        .output()
+        .output_bounded()
         .unwrap()
 }
 

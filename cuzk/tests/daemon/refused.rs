@@ -5,6 +5,8 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use cuzk_bounded::BoundedChild;
+
 use crate::fixture::{Daemon, PATIENCE};
 
 /// Runs `cuzk serve`, which has to end by itself.
@@ -27,7 +29,7 @@ fn serve(folder: &Path, config: &str, arguments: &[&str]) -> Output {
         }
         std::thread::sleep(Duration::from_millis(10));
     }
-    process.wait_with_output().unwrap()
+    process.wait_with_output_bounded().unwrap()
 }
 
 /// Checks that a daemon does not start, and says each of `parts`.

@@ -1,10 +1,10 @@
 //! The end of a daemon.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use cuzk_server::wire::v1;
 
-use crate::fixture::{Daemon, prove, request, verify};
+use crate::fixture::{Daemon, PATIENCE, prove, request, verify};
 
 #[tokio::test]
 async fn what_runs_is_finished_and_the_daemon_ends_well() {
@@ -12,7 +12,9 @@ async fn what_runs_is_finished_and_the_daemon_ends_well() {
     let mut client = daemon.client().await;
     let mut caller = client.clone();
     let call = tokio::spawn(async move { prove(&mut caller, request("window-post")).await });
+    let until = Instant::now() + PATIENCE;
     loop {
+        assert!(Instant::now() < until, "it does not begin");
         let status = client
             .get_status(v1::GetStatusRequest {})
             .await
@@ -28,7 +30,7 @@ async fn what_runs_is_finished_and_the_daemon_ends_well() {
     daemon.signal("TERM");
     let response = call.await.unwrap().unwrap();
     verify("window-post", &response);
-    assert_eq!(daemon.wait(), Some(0), "{}", daemon.log());
+    assert_eq!(daemon.wait_bounded(), Some(0), "{}", daemon.log());
     assert!(!daemon.socket().exists());
 }
 
@@ -46,7 +48,7 @@ async fn what_was_accepted_goes_on_at_the_next_start() {
         ids.push(submitted.into_inner().job_id);
     }
     daemon.signal("TERM");
-    assert_eq!(daemon.wait(), Some(0), "{}", daemon.log());
+    assert_eq!(daemon.wait_bounded(), Some(0), "{}", daemon.log());
     daemon.start_again();
     let mut client = daemon.client().await;
     for job_id in ids {
@@ -79,7 +81,7 @@ async fn a_second_signal_ends_the_daemon_at_once() {
     assert!(line.contains("503"), "{line}");
     assert!(missing.contains("the daemon is stopping"), "{missing}");
     daemon.signal("TERM");
-    assert_eq!(daemon.wait(), Some(143), "{}", daemon.log());
+    assert_eq!(daemon.wait_bounded(), Some(143), "{}", daemon.log());
     // The jobs were accepted, so they are proved after the next start. The first ones may have
     // ended before the signal. A daemon knows the ids of those only until it ends.
     daemon.start_again();

@@ -6,6 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use cuzk_bounded::{BoundedChild, BoundedCommand};
 use cuzk_core::error::ErrorCode::JournalFailing;
 
 use crate::common::{CACHE, data, generate, param_cache, text};
@@ -20,7 +21,7 @@ struct Killed(Child);
 impl Drop for Killed {
     fn drop(&mut self) {
         self.0.kill().ok();
-        self.0.wait().ok();
+        self.0.wait_bounded().ok();
     }
 }
 
@@ -81,7 +82,7 @@ fn a_daemon_without_room_for_its_journal_refuses_jobs_until_there_is_room() {
         command.args(["--address", &address]);
         command.arg("--request").arg(data(&format!("{kind}.json")));
         command.arg("--out").arg(disk.beside("proof"));
-        command.output().unwrap()
+        command.output_bounded().unwrap()
     };
     for retry_s in [0, 1] {
         let began = Instant::now();

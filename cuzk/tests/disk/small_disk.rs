@@ -7,6 +7,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use cuzk_bounded::BoundedCommand;
 use cuzk_core::error::ErrorCode;
 use tempfile::TempDir;
 
@@ -62,7 +63,7 @@ impl Disk {
                 enter: ENTER[0],
             };
             std::fs::create_dir(disk.path("")).unwrap();
-            let tried = disk.command(enter, START, 4096, &["true"]).output();
+            let tried = disk.command(enter, START, 4096, &["true"]).output_bounded();
             tried.is_ok_and(|output| output.status.success())
         };
         let Some(enter) = ENTER.into_iter().find(can_enter) else {
@@ -119,7 +120,7 @@ impl Disk {
         if matches!(begin, Begin::FullWithLinks) {
             command.env("LINKED", param_cache());
         }
-        let output = command.output().unwrap();
+        let output = command.output_bounded().unwrap();
         assert_ne!(output.status.code(), Some(125), "{output:?}");
         let files = std::fs::read_to_string(self.beside("disk.files")).unwrap();
         let sized = files.lines().map(|line| {

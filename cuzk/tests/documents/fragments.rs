@@ -5,6 +5,7 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::Command;
 
+use cuzk_bounded::BoundedCommand;
 use serde_json::Value;
 use toml::Table;
 
@@ -228,7 +229,7 @@ fn the_doctor_finds_nothing_wrong_in_the_section_for_curio() {
             "curio.toml",
         ];
         let output = prepare(doctor.args(arguments), folder.path())
-            .output()
+            .output_bounded()
             .unwrap();
         let report = String::from_utf8(output.stdout).unwrap();
         let of_curio = found_about_curio(&report);
@@ -275,7 +276,7 @@ fn prometheus_finds_metrics_where_the_page_says() {
     scene.end().unwrap();
     // The daemon listens there without a configuration, too.
     let mut init = Command::new(env!("CARGO_BIN_EXE_cuzk"));
-    let output = init.args(["config", "init"]).output().unwrap();
+    let output = init.args(["config", "init"]).output_bounded().unwrap();
     let file: Table = String::from_utf8(output.stdout).unwrap().parse().unwrap();
     assert_eq!(file["server"]["http"].as_str(), Some(HTTP));
 }

@@ -24,6 +24,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use blocks::{Block, Shown, blocks_in, shown_in};
+use cuzk_bounded::BoundedCommand;
 use rules::{RULES, Rule, rule_of};
 use scene::Scene;
 
@@ -86,7 +87,7 @@ fn commands() -> Vec<Shown> {
 /// Returns true if the machine has a program.
 fn has(tool: &str) -> bool {
     let command = format!("command -v {tool}");
-    let looked = Command::new("bash").args(["-c", &command]).output();
+    let looked = Command::new("bash").args(["-c", &command]).output_bounded();
     looked.is_ok_and(|output| output.status.success())
 }
 

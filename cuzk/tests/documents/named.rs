@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 use std::process::Command;
 
+use cuzk_bounded::BoundedCommand;
+
 use crate::documents;
 
 /// Returns what stands between two backticks, outside of blocks. It may go on on the next line.
@@ -42,7 +44,7 @@ fn help(words: &[&str]) -> Result<String, String> {
     let output = Command::new(env!("CARGO_BIN_EXE_cuzk"))
         .args(words)
         .arg("--help")
-        .output()
+        .output_bounded()
         .unwrap();
     match output.status.success() {
         true => Ok(String::from_utf8(output.stdout).unwrap()),

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
+use cuzk_bounded::BoundedCommand;
 use serde_json::Value;
 
 use crate::repository;
@@ -23,7 +24,7 @@ pub(crate) fn problem(command: &str) -> Option<String> {
 
 fn shell(arguments: &[&str], folder: &Path) -> (Output, Option<String>) {
     let mut shell = Command::new("bash");
-    let output = crate::scene::prepare(shell.args(arguments), folder).output();
+    let output = crate::scene::prepare(shell.args(arguments), folder).output_bounded();
     let output = output.unwrap();
     let problem = match output.status.success() {
         true => None,
@@ -99,7 +100,7 @@ fn packages() -> &'static [Value] {
             .args(["metadata", "--no-deps", "--offline"])
             .args(["--format-version", "1"])
             .current_dir(repository())
-            .output()
+            .output_bounded()
             .unwrap();
         let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
         metadata["packages"].as_array().unwrap().clone()

@@ -6,6 +6,8 @@ use std::process::{Child, Command};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use cuzk_bounded::BoundedChild;
+
 /// Long enough for a start and an end on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -75,6 +77,6 @@ impl Drop for Process {
     fn drop(&mut self) {
         // It has ended, unless a test failed.
         self.child.kill().ok();
-        self.child.wait().ok();
+        self.child.wait_bounded().ok();
     }
 }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
+use cuzk_bounded::bounded_by;
 use serde_json::Value;
 
 use crate::blocks::{Shown, difference};
@@ -13,6 +14,9 @@ use crate::place::{FAR, Place};
 use crate::process::Process;
 use crate::rules::{Ready, Rule, rule_of};
 use crate::{param_cache, repository};
+
+/// The longest time that a command of a document may take. Some take minutes on an idle machine.
+const LONGEST: Duration = Duration::from_secs(3600);
 
 /// The command of a document that calls a daemon and does not start it.
 const SERVE: &str = "cuzk serve --listen unix:///run/cuzk/cuzk.sock --listen tcp://127.0.0.1:9820 \
@@ -80,7 +84,8 @@ pub(crate) fn run(command: &str, folder: &Path) -> Output {
     let script = format!("[ ! -e .variables ] || . ./.variables\n{command}\n{keep}");
     let mut shell = Command::new("bash");
     shell.args(["-euo", "pipefail", "-c", &script]);
-    prepare(&mut shell, folder).output().unwrap()
+    let shell = prepare(&mut shell, folder);
+    bounded_by(LONGEST, || shell.output()).unwrap()
 }
 
 /// Returns what a command printed if it ended with one of the exit codes.

@@ -5,8 +5,9 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Condvar, Mutex, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use cuzk_bounded::{BoundedChild, BoundedCommand, bounded};
 use cuzk_cluster::ledger::{self, End, Others};
 use cuzk_cluster::message::{Input, WorkId};
 use cuzk_cluster::nats::{Home, Limits, Offer, Owner, OwnerSetup, Settings};
@@ -30,7 +31,7 @@ pub(crate) fn param_cache() -> PathBuf {
                 .args(["params", "generate", "--sector-size", "2KiB"])
                 .args(["--kind", kind.name()])
                 .env("FIL_PROOFS_PARAMETER_CACHE", &folder)
-                .output()
+                .output_bounded()
                 .unwrap();
             assert!(made.status.success(), "{made:?}");
         }
@@ -210,7 +211,7 @@ impl Worker {
     pub(crate) fn event(&mut self, stage: &str) -> Value {
         loop {
             let mut line = String::new();
-            self.events.read_line(&mut line).unwrap();
+            bounded(|| self.events.read_line(&mut line)).unwrap();
             assert!(!line.is_empty(), "it ended without {stage}: {}", self.log());
             let event: Value = serde_json::from_str(&line).unwrap();
             if event["stage"] == stage {
@@ -227,7 +228,7 @@ impl Worker {
 
     /// Waits for the end of the process, and returns its exit code.
     pub(crate) fn code(&mut self) -> Option<i32> {
-        self.process.wait().unwrap().code()
+        self.process.wait_bounded().unwrap().code()
     }
 
     pub(crate) fn log(&self) -> String {
@@ -236,7 +237,9 @@ impl Worker {
 
     /// Waits until the log has a text.
     pub(crate) fn logged(&mut self, text: &str) {
+        let until = Instant::now() + PATIENCE;
         while !self.log().contains(text) {
+            assert!(Instant::now() < until, "no {text:?}: {}", self.log());
             let ended = self.process.try_wait().unwrap();
             assert!(ended.is_none(), "no {text:?}: {}", self.log());
             std::thread::sleep(Duration::from_millis(20));
@@ -247,6 +250,6 @@ impl Worker {
 impl Drop for Worker {
     fn drop(&mut self) {
         let _ = self.process.kill();
-        let _ = self.process.wait();
+        let _ = self.process.wait_bounded();
     }
 }

@@ -7,9 +7,10 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_nats::jetstream;
+use cuzk_bounded::{BoundedChild, LIMIT};
 use tempfile::TempDir;
 
 /// Ports below those from which Linux takes one for a connection, unless it is told otherwise.
@@ -83,7 +84,7 @@ impl Server {
             port,
             child,
         };
-        server.wait();
+        server.wait_bounded();
         server
     }
 
@@ -91,14 +92,14 @@ impl Server {
     #[allow(dead_code, reason = "the tests of the cluster use it")]
     pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();
-        self.child.wait().unwrap();
+        self.child.wait_bounded().unwrap();
     }
 
     /// Starts a server that was killed, with its folder and on its port.
     #[allow(dead_code, reason = "the tests of the cluster use it")]
     pub(crate) fn restart(&mut self) {
         self.child = spawn(self.folder.path(), self.port);
-        self.wait();
+        self.wait_bounded();
     }
 
     /// Returns the number of the process.
@@ -107,10 +108,12 @@ impl Server {
         self.child.id()
     }
 
-    fn wait(&mut self) {
+    fn wait_bounded(&mut self) {
+        let until = Instant::now() + LIMIT;
         while TcpStream::connect(("127.0.0.1", self.port)).is_err() {
             let ended = self.child.try_wait().unwrap();
             assert!(ended.is_none(), "{}", self.log());
+            assert!(Instant::now() < until, "it does not listen: {}", self.log());
             std::thread::sleep(Duration::from_millis(20));
         }
     }
@@ -177,6 +180,6 @@ fn spawn(folder: &Path, port: u16) -> Child {
 impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.child.kill();
-        let _ = self.child.wait();
+        let _ = self.child.wait_bounded();
     }
 }

@@ -2,7 +2,7 @@
 
 /// Crates from the bottom up. Those of one layer do not import each other.
 pub(super) const LAYERS: &[&[&str]] = &[
-    &["cuzk-files", "cuzk-fuzz", "cuzk-memory"],
+    &["cuzk-bounded", "cuzk-files", "cuzk-fuzz", "cuzk-memory"],
     &[
         "cuzk-fetch",
         "cuzk-journal",

@@ -7,6 +7,8 @@ use group::Group;
 use std::sync::atomic::AtomicI32;
 use std::sync::{Mutex, mpsc};
 use std::time::Instant;
+
+use cuzk_bounded::{BoundedJoin, bounded};
 use supraseal_sys::test_hooks::HeldPool;
 
 #[test]
@@ -272,7 +274,7 @@ fn the_lock_is_free_while_b_g2_msm_is_waited_for() {
         let dropping = scope.spawn(move || drop(dropped));
         assert_eq!(throttle(), 3);
         drop(held);
-        dropping.join().unwrap();
+        dropping.join_bounded().unwrap();
         ran
     });
     for ran in ran {
@@ -316,10 +318,12 @@ fn a_sum_in_g2_raises_the_throttle_once() {
     drop(held);
     std::thread::scope(|scope| {
         let finished = scope.spawn(move || ran.finish(&NEVER_STOP).map(drop));
-        while !finished.is_finished() {
-            watch.check().unwrap();
-        }
-        finished.join().unwrap().unwrap();
+        bounded(|| {
+            while !finished.is_finished() {
+                watch.check().unwrap();
+            }
+        });
+        finished.join_bounded().unwrap().unwrap();
     });
     assert_eq!(most.load(Ordering::Acquire), 1);
     bench.assert_at_rest();

@@ -4,6 +4,8 @@
 use super::*;
 use cuzk_memory::NEVER_STOP;
 use std::sync::{Mutex, PoisonError};
+
+use cuzk_bounded::BoundedJoin;
 use supraseal_sys::double::cuda::{self, Failure};
 
 /// There is one runtime in the process.
@@ -68,7 +70,7 @@ fn proofs_come_out_and_leave_nothing() {
 
 /// Runs `work` on a thread of its own, which has selected no device.
 fn apart(work: impl FnOnce() + Send) {
-    std::thread::scope(|scope| scope.spawn(work).join().unwrap());
+    std::thread::scope(|scope| scope.spawn(work).join_bounded().unwrap());
 }
 
 /// A thread that has selected no device frees the memory of one, and starts no other.

@@ -7,6 +7,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::thread::ScopedJoinHandle;
 use std::time::Instant;
+
+use cuzk_bounded::BoundedJoin;
 use supraseal_sys::test_hooks::{HeldPool, copy};
 
 fn bench_in(memory_bytes: Option<u64>, b_g2: BG2) -> Bench {
@@ -205,7 +207,7 @@ impl Waits {
     fn stop<T: std::fmt::Debug>(&self, waiting: ScopedJoinHandle<'_, Result<T, Status>>) {
         self.stops.store(true, Ordering::Relaxed);
         wait_for("it stopped", || waiting.is_finished());
-        let error = waiting.join().unwrap().unwrap_err();
+        let error = waiting.join_bounded().unwrap().unwrap_err();
         assert_eq!(error.code(), Code::Stopped, "{error}");
     }
 }
@@ -232,7 +234,10 @@ fn a_wait_for_a_worker_stops() {
         first.stop(stopped);
         assert!(!served.is_finished());
         drop(staged);
-        assert_eq!(served.join().unwrap().unwrap().0, small.sums(&witness));
+        assert_eq!(
+            served.join_bounded().unwrap().unwrap().0,
+            small.sums(&witness)
+        );
     });
     bench.assert_at_rest();
 }

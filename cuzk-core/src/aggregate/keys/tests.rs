@@ -5,6 +5,7 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
+use cuzk_bounded::BoundedJoin;
 use cuzk_groth16::aggregate::InnerProductSrs;
 use tempfile::TempDir;
 
@@ -52,7 +53,7 @@ fn a_key_is_read_while_another_one_is_read_too() {
         has_begun.recv_timeout(MOMENTS).unwrap();
         let other = keys.key_from(4, false, |_| key(4)).unwrap();
         ended.send(()).unwrap();
-        let slow = slow.join().unwrap();
+        let slow = slow.join_bounded().unwrap();
         // Both are kept.
         for (proofs, expected) in [(2, slow), (4, other)] {
             let kept = keys.key_from(proofs, false, |_| panic!("it is kept"));

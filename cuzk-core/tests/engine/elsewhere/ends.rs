@@ -3,7 +3,10 @@
 use std::thread;
 use std::time::Duration;
 
+use cuzk_bounded::BoundedJoin;
+
 use super::*;
+use crate::common::BoundedJob as _;
 use crate::common::MOMENTS;
 
 #[test]
@@ -21,7 +24,7 @@ fn a_cancelled_job_is_taken_from_others() {
     shared.remote.proved(id, late, "late", Duration::ZERO);
     shared.remote.give_back(id, GiveBack::Free);
     assert!(shared.verify(id, &proofs[0]).is_err());
-    let error = job.wait().unwrap_err();
+    let error = job.wait_bounded().unwrap_err();
     assert!(matches!(*error, Error::Cancelled), "{error}");
     assert_eq!(shared.engine.status().partitions_waiting, 0);
 }
@@ -56,7 +59,7 @@ fn a_drain_begins_nothing_here_and_takes_the_proofs_of_others() {
     assert!(job.wait_for(Duration::from_millis(50)).is_none());
     assert_eq!(shared.device.started(), 0);
     shared.engine.resume();
-    assert_eq!(job.wait().unwrap().partitions(), 2);
+    assert_eq!(job.wait_bounded().unwrap().partitions(), 2);
     assert_eq!(shared.device.started(), 1);
     // A partition that is left to others stays with them after a drain.
     let other = submit(&shared.engine, tiny::job(KIND, 1));
@@ -77,8 +80,8 @@ fn a_shutdown_waits_for_others_and_ends_with_their_proof() {
     let id = of(&job, 0);
     let proof = remote.verify(id, &proofs[0]).unwrap();
     remote.proved(id, proof, "node", Duration::ZERO);
-    ending.join().unwrap();
-    assert_eq!(job.wait().unwrap().as_bytes(), proofs[0]);
+    ending.join_bounded().unwrap();
+    assert_eq!(job.wait_bounded().unwrap().as_bytes(), proofs[0]);
     // The engine is gone, and its place may not know it yet.
     assert!(remote.statement(id).is_none() && remote.has_resumed());
     assert!(remote.engine().is_none());

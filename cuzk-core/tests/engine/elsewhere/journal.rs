@@ -4,6 +4,7 @@ use cuzk_core::JobOptions;
 use cuzk_core::job::JobHandle;
 
 use super::*;
+use crate::common::BoundedJob as _;
 use crate::common::named;
 
 /// Reads requests that are the number of their partitions, in words.
@@ -58,7 +59,7 @@ fn a_proof_of_others_is_recorded_and_not_asked_for_again() {
     assert_eq!(shared.place.all(), expected);
     shared.prove(of(&job, 0), &proofs[0]);
     shared.prove(of(&job, 2), &proofs[2]);
-    assert_eq!(job.wait().unwrap().as_bytes(), proofs.concat());
+    assert_eq!(job.wait_bounded().unwrap().as_bytes(), proofs.concat());
     assert_eq!(shared.device.started(), 0);
 }
 

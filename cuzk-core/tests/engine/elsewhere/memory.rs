@@ -4,6 +4,8 @@ use cuzk_groth16::backend::footprint::READING_BYTES;
 
 use super::*;
 
+use crate::common::BoundedJob as _;
+
 /// Starts an engine that begins all by itself, with no memory for a partition that is not
 /// critical.
 fn without_memory(folder: &Path) -> Shared {
@@ -40,11 +42,11 @@ fn a_partition_without_memory_here_is_left_to_others() {
         // A machine that had one of them is gone.
         shared.remote.give_back(of(&job, 0), GiveBack::Free);
         await_others(&shared, 2);
-        let proof = submit(&other, tiny::job(KIND, 2)).wait().unwrap();
+        let proof = submit(&other, tiny::job(KIND, 2)).wait_bounded().unwrap();
         for (partition, proof) in proof.as_bytes().chunks(PROOF_BYTES).enumerate() {
             shared.prove(of(&job, partition), proof);
         }
-        assert_eq!(job.wait().unwrap().as_bytes(), proof.as_bytes());
+        assert_eq!(job.wait_bounded().unwrap().as_bytes(), proof.as_bytes());
     }
     assert_eq!(shared.device.started(), 0);
 }
@@ -56,13 +58,13 @@ fn a_partition_that_nobody_has_memory_for_ends_with_that() {
     let failed = submit(&shared.engine, tiny::job(KIND, 2));
     await_others(&shared, 2);
     shared.remote.give_back(of(&failed, 1), GiveBack::Failed);
-    let error = failed.wait().unwrap_err();
+    let error = failed.wait_bounded().unwrap_err();
     assert!(matches!(*error, Error::OverBudget(_)), "{error}");
 
     let dropped = submit(&shared.engine, tiny::job(KIND, 1));
     await_others(&shared, 1);
     shared.place.dropped.lock().unwrap().push(of(&dropped, 0));
     shared.remote.give_back(of(&dropped, 0), GiveBack::Free);
-    let error = dropped.wait().unwrap_err();
+    let error = dropped.wait_bounded().unwrap_err();
     assert!(matches!(*error, Error::OverBudget(_)), "{error}");
 }

@@ -17,6 +17,7 @@ use cuzk_core::timeline::Stage;
 use cuzk_core::{Config, Engine, Error, Result};
 use cuzk_filecoin::ProofKind;
 
+use crate::common::BoundedJob as _;
 use crate::common::device::{Deed, Opened, Scripted, engine_on, pool};
 use crate::common::tiny::{self, TinyJob};
 use crate::common::{submit, urgent, wait_until};
@@ -136,7 +137,9 @@ impl Shared {
         let mut config = self.config.clone();
         config.jobs.journal = None;
         let other = engine_on(&config, &[&Scripted::good(&config)]);
-        let proof = submit(&other, tiny::job(kind, partitions)).wait().unwrap();
+        let proof = submit(&other, tiny::job(kind, partitions))
+            .wait_bounded()
+            .unwrap();
         let proofs = proof.as_bytes().chunks(PROOF_BYTES);
         proofs.map(<[u8]>::to_vec).collect()
     }
@@ -175,7 +178,7 @@ fn proofs_of_others_end_a_job_and_nothing_is_proved_here() {
         assert!(shared.remote.statement(id).is_none(), "it is over");
         assert_eq!(shared.place.count(&Told::Ended(id)), 1, "before the job");
     }
-    assert_eq!(job.wait().unwrap().as_bytes(), proofs.concat());
+    assert_eq!(job.wait_bounded().unwrap().as_bytes(), proofs.concat());
     assert_eq!(shared.device.started(), 0);
     let spans = shared.engine.timeline().of_job(job.number());
     let elsewhere = spans.iter().filter(|span| span.stage == Stage::Elsewhere);
@@ -207,7 +210,7 @@ fn a_false_proof_is_no_end_and_the_partition_goes_on_here() {
     }
     shared.prove(second, &proofs[1]);
     shared.remote.give_back(first, GiveBack::Free);
-    assert_eq!(job.wait().unwrap().partitions(), 2);
+    assert_eq!(job.wait_bounded().unwrap().partitions(), 2);
     assert_eq!(shared.device.started(), 1);
     assert!(shared.place.all().contains(&Told::Begun(first)));
 }
@@ -224,7 +227,7 @@ fn the_first_verified_proof_counts_and_later_ones_are_dropped() {
     shared.prove(id, &first[0]);
     let none = std::time::Duration::ZERO;
     shared.remote.proved(id, late, "late", none);
-    assert_eq!(job.wait().unwrap().as_bytes(), first[0]);
+    assert_eq!(job.wait_bounded().unwrap().as_bytes(), first[0]);
     let after = shared.verify(id, &second[0]).unwrap_err();
     assert!(matches!(after, Error::Stopped), "{after}");
     let unknown = PartitionId { job: 99, ..id };
@@ -249,7 +252,9 @@ fn a_partition_that_others_begin_has_no_turn_until_it_is_given_back() {
     assert_eq!(shared.place.count(&Told::Begun(id)), 0);
     shared.remote.begun(id);
     shared.device.gate.open();
-    ahead.iter().for_each(|job| drop(job.wait().unwrap()));
+    ahead
+        .iter()
+        .for_each(|job| drop(job.wait_bounded().unwrap()));
     let status = shared.engine.status();
     assert_eq!(status.partitions_running, 0);
     let waits_for = status.jobs[0].waits_for.clone().unwrap();
@@ -257,7 +262,7 @@ fn a_partition_that_others_begin_has_no_turn_until_it_is_given_back() {
     assert_eq!(status.jobs[0].parts[0].stage, Some("elsewhere"));
     assert!(shared.engine.is_idle(), "there is nothing to do here");
     shared.remote.give_back(id, GiveBack::Free);
-    job.wait().unwrap();
+    job.wait_bounded().unwrap();
     assert_eq!(shared.place.count(&Told::Begun(id)), 1);
 }
 
@@ -275,7 +280,7 @@ fn critical_work_begins_here_although_it_is_left_to_others() {
     // It is on the device, which does not answer. The proof of others is the end.
     let proofs = shared.proofs(ProofKind::WinningPost, 1);
     shared.prove(id, &proofs[0]);
-    assert_eq!(job.wait().unwrap().as_bytes(), proofs[0]);
+    assert_eq!(job.wait_bounded().unwrap().as_bytes(), proofs[0]);
 }
 
 #[test]
@@ -290,13 +295,13 @@ fn a_statement_that_others_cannot_prove_is_checked_before_it_is_proved_here() {
     let lie = submit(&shared.engine, Arc::new(lie));
     let truth = submit(&shared.engine, tiny::job(KIND, 1));
     shared.remote.give_back(of(&lie, 1), GiveBack::Failed);
-    let error = lie.wait().unwrap_err();
+    let error = lie.wait_bounded().unwrap_err();
     assert!(
         matches!(*error, Error::Unsatisfied { partition: 1, .. }),
         "{error}"
     );
     assert_eq!(shared.device.started(), 0, "no device was asked for it");
     shared.remote.give_back(of(&truth, 0), GiveBack::Failed);
-    truth.wait().unwrap();
+    truth.wait_bounded().unwrap();
     assert_eq!(shared.device.started(), 1);
 }

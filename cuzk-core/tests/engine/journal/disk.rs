@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use cuzk_bounded::{BoundedCommand, bounded};
 use cuzk_core::Error;
 use cuzk_core::job::JobHandle;
 use cuzk_journal::{Journal, JournalError, Limits};
@@ -44,12 +45,14 @@ fn child() {
     let device = Opened(device);
     let submit = |job| engine.submit_bytes(&request(job), named(&id(job)));
     let mut accepted: Vec<JobHandle> = Vec::new();
-    let error = loop {
-        match submit(accepted.len()) {
-            Ok(job) => accepted.push(job),
-            Err(error) => break error,
+    let error = bounded(|| {
+        loop {
+            match submit(accepted.len()) {
+                Ok(job) => accepted.push(job),
+                Err(error) => break error,
+            }
         }
-    };
+    });
     let is_stores = matches!(error, Error::Journal(JournalError::Store { .. }));
     assert!(is_stores && !error.is_input(), "{error}");
     // It has no place under its id, and the journal says no from now on.
@@ -79,7 +82,7 @@ fn a_full_disk_refuses_what_it_cannot_keep_and_loses_nothing() {
     command.args(["-c", limited, "sh", FILE_BLOCKS]);
     command.arg(std::env::current_exe().unwrap());
     let child = run_child(&mut command, "journal::disk::child", folder);
-    let child = child.stderr(Stdio::inherit()).output().unwrap();
+    let child = child.stderr(Stdio::inherit()).output_bounded().unwrap();
     let said = String::from_utf8(child.stdout).unwrap();
     assert!(child.status.success(), "{said}");
     let accepted = said.lines().find_map(|line| line.split_once("accepted "));

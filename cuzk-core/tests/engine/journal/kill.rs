@@ -8,12 +8,14 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
+use cuzk_bounded::{BoundedChild, bounded};
 use cuzk_core::Error;
 use cuzk_journal::{Journal, Limits, State};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::{FOLDER, config, run_child, start};
+use crate::common::BoundedJob as _;
 use crate::common::device::{Deed, Scripted};
 use crate::common::named;
 
@@ -22,6 +24,8 @@ const PARTITIONS: usize = 10;
 /// How long a life is at most after the acceptance, and how much longer for each life
 /// before it that finished nothing: on a slow disk, too, one comes that does.
 const LIFE: Duration = Duration::from_millis(60);
+/// The lives after one another that may finish nothing. The last of them may last 12 s.
+const FRUITLESS_MAX: u32 = 200;
 
 /// One life of an engine: it goes on with what is left, is asked for the job once
 /// more, and says how many partitions it proved for it.
@@ -39,7 +43,7 @@ fn child() {
     let job = engine.submit_bytes(request.as_bytes(), named(&id)).unwrap();
     println!("accepted");
     std::io::stdout().flush().unwrap();
-    job.wait().unwrap();
+    job.wait_bounded().unwrap();
     println!("proved {}", device.started());
     std::io::stdout().flush().unwrap();
     engine.shutdown();
@@ -65,13 +69,14 @@ fn live_and_die(folder: &Path, id: &str, longer: Duration) -> Option<usize> {
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let accepted = lines.by_ref().map_while(Result::ok);
     let mut accepted = accepted.skip_while(|line| !line.ends_with("accepted"));
-    assert!(accepted.next().is_some(), "the child accepts the job");
+    let accepted = bounded(|| accepted.next());
+    assert!(accepted.is_some(), "the child accepts the job");
     thread::sleep(longer);
     child.kill().unwrap();
-    child.wait().unwrap();
+    child.wait_bounded().unwrap();
     let proved = lines.map_while(Result::ok);
     let mut proved = proved.filter_map(|line| line.strip_prefix("proved ")?.parse().ok());
-    proved.next()
+    bounded(|| proved.next())
 }
 
 /// The finished partitions of a job, or its proof.
@@ -102,6 +107,7 @@ fn a_killed_engine_goes_on_where_it_was() {
         let proof = loop {
             let before = known.len();
             let longer = rng.gen_range(Duration::ZERO..LIFE * (1 + fruitless));
+            assert!(fruitless < FRUITLESS_MAX, "{id} is not proved");
             let proved = live_and_die(folder, &id, longer);
             kills += 1;
             match recorded(folder, &id) {
@@ -137,7 +143,7 @@ fn a_killed_engine_goes_on_where_it_was() {
     let job = engine
         .submit_bytes(request.as_bytes(), named("sector-0"))
         .unwrap();
-    assert_eq!(job.wait().unwrap().partitions(), PARTITIONS);
+    assert_eq!(job.wait_bounded().unwrap().partitions(), PARTITIONS);
     assert_eq!(device.started(), 0, "nothing is proved twice");
     let other = engine.submit_bytes(b"3", named("sector-0")).unwrap_err();
     assert!(matches!(other, Error::Conflict { .. }), "{other}");

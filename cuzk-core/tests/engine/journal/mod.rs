@@ -11,6 +11,9 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
+use cuzk_bounded::BoundedJoin;
+
+use crate::common::BoundedJob as _;
 use crate::common::device::{Deed, Doorway, Opened, Scripted, pool};
 use crate::common::{MOMENTS, named, tiny};
 use cuzk_core::{Config, Engine, Error};
@@ -72,7 +75,7 @@ fn leave(config: &Config, jobs: &[(&str, usize)]) {
         }
     });
     assert_eq!(engine.shutdown_within(Duration::ZERO).len(), jobs.len());
-    opener.join().unwrap();
+    opener.join_bounded().unwrap();
 }
 
 #[test]
@@ -105,12 +108,15 @@ fn a_cancelled_job_is_not_resumed_and_a_shut_down_one_is() {
         }
     });
     assert_eq!(engine.shutdown_within(Duration::ZERO).len(), 1);
-    opener.join().unwrap();
-    assert!(matches!(*left.wait().unwrap_err(), Error::ShuttingDown));
+    opener.join_bounded().unwrap();
+    assert!(matches!(
+        *left.wait_bounded().unwrap_err(),
+        Error::ShuttingDown
+    ));
     let device = Scripted::good(&config);
     let engine = start(&config, &device);
     assert!(engine.job("cancelled").is_none());
-    let proof = engine.job("left").unwrap().wait().unwrap();
+    let proof = engine.job("left").unwrap().wait_bounded().unwrap();
     assert_eq!(proof.partitions(), 2);
 }
 
@@ -131,7 +137,7 @@ fn a_shutdown_waits_for_no_job_that_was_not_read_again() {
     let devices = vec![Scripted::good(&config).device()];
     let engine =
         Engine::start_with(config.clone(), pool(&config), devices, Arc::new(decoder)).unwrap();
-    reading.wait();
+    reading.wait_bounded();
     let jobs = ["first", "second"].map(|id| engine.job(id).unwrap());
     engine.close();
     let (tell, told) = mpsc::channel();
@@ -183,7 +189,7 @@ fn a_job_of_another_version_keeps_neither_a_place_nor_its_id() {
     let engine = start(&config, &Scripted::good(&config));
     assert!(engine.job("old").is_none());
     let job = engine.submit_bytes(b"2", named("old")).unwrap();
-    assert_eq!(job.wait().unwrap().partitions(), 2);
+    assert_eq!(job.wait_bounded().unwrap().partitions(), 2);
     engine.shutdown();
 }
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use cuzk_bounded::BoundedJoin;
 use cuzk_core::{Config, Engine, Error};
 use cuzk_filecoin::ProofKind;
 use cuzk_journal::JournalError;
@@ -55,7 +56,7 @@ fn leave(config: &Config) {
         gate.gate.open();
     });
     assert_eq!(engine.shutdown_within(Duration::ZERO).len(), JOBS.len());
-    opener.join().unwrap();
+    opener.join_bounded().unwrap();
 }
 
 /// Where in the file the middle of a job's request is.
@@ -85,7 +86,7 @@ fn a_request_that_cannot_be_read_for_now_is_waited_for() {
             reading.pass();
         }
     });
-    reading.wait();
+    reading.wait_bounded();
     // The file ends in the middle of the second's, until it is mended. Nothing is written
     // to it meanwhile, since nothing is proved.
     let whole = fs::read(&path).unwrap();

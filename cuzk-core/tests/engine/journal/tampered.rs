@@ -6,10 +6,12 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use cuzk_bounded::BoundedJoin;
 use cuzk_journal::{Journal, Limits};
 use serde_json::Value;
 
 use super::{config, start};
+use crate::common::BoundedJob as _;
 use crate::common::device::{Deed, Opened, Scripted};
 use crate::common::{named, wait_until};
 use crate::metrics::in_a_process_of_its_own;
@@ -28,7 +30,7 @@ fn prove_one(config: &cuzk_core::Config) -> (u32, Vec<u8>) {
         gate.gate.open();
     });
     assert_eq!(engine.shutdown_within(Duration::ZERO).len(), 1);
-    opener.join().unwrap();
+    opener.join_bounded().unwrap();
     let path = config.jobs.journal.clone().unwrap();
     let journal = Journal::open(path, Limits::default()).unwrap();
     let mut jobs = journal.pending().unwrap().jobs;
@@ -64,7 +66,7 @@ fn child_that_finds_a_changed_proof() {
     change(config.jobs.journal.as_deref().unwrap(), &proof);
     let device = Scripted::good(&config);
     let engine = start(&config, &device);
-    let proved = engine.job("a").unwrap().wait().unwrap();
+    let proved = engine.job("a").unwrap().wait_bounded().unwrap();
     assert_eq!(proved.partitions(), 3);
     assert_eq!(device.started(), 3, "the changed one, too");
     engine.shutdown();

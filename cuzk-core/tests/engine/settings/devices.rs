@@ -7,6 +7,7 @@ use cuzk_core::{Config, Engine};
 use cuzk_groth16::backend::HostBG2;
 
 use super::{Case, Held, KIND, Row, shown};
+use crate::common::BoundedJob as _;
 use crate::common::device::{Deed, Opened, Scripted, engine_on, pool};
 use crate::common::{submit, tiny};
 
@@ -53,7 +54,7 @@ fn is_out(engine: &Engine) -> bool {
 }
 
 fn prove(engine: &Engine) {
-    submit(engine, tiny::job(KIND, 1)).wait().unwrap();
+    submit(engine, tiny::job(KIND, 1)).wait_bounded().unwrap();
 }
 
 /// How many faults in a row put a device out.

@@ -8,6 +8,7 @@ use cuzk_core::scheduler::priority::Priority;
 use std::time::Duration;
 
 use super::{Case, Held, KIND, Row, shown};
+use crate::common::BoundedJob as _;
 use crate::common::device::{Doorway, Scripted, engine_on, pool};
 use crate::common::tiny::{self, Hooked};
 use crate::common::{named, urgent};
@@ -68,7 +69,7 @@ fn three_results(case: &Case) -> Held {
     let engine = Engine::start_with(config.clone(), pool(&config), devices, decoder).unwrap();
     for id in ["a", "b", "c"] {
         let job = engine.submit_bytes(b"", named(id)).unwrap();
-        job.wait().unwrap();
+        job.wait_bounded().unwrap();
     }
     Held {
         device: None,
@@ -89,7 +90,7 @@ fn order(case: &Case, change: impl FnOnce(&mut cuzk_core::Config)) -> String {
     let engine = engine_on(&config, &[&Scripted::good(&config)]);
     let doorway = Arc::new(Doorway::default());
     let first = engine.submit_job(tiny::held(KIND, &doorway), urgent(Priority::High));
-    doorway.wait();
+    doorway.wait_bounded();
     let begun = Arc::new(Mutex::new(Vec::new()));
     let jobs = [Priority::Low, Priority::Normal].map(|priority| {
         let begun = Arc::clone(&begun);
@@ -101,7 +102,7 @@ fn order(case: &Case, change: impl FnOnce(&mut cuzk_core::Config)) -> String {
     });
     doorway.open();
     for job in jobs.into_iter().chain([first.unwrap()]) {
-        job.wait().unwrap();
+        job.wait_bounded().unwrap();
     }
     let begun = begun.lock().unwrap();
     begun.join(" ")

@@ -9,6 +9,7 @@ use cuzk_groth16::backend::footprint::READING_BYTES;
 use cuzk_groth16::evaluate::form_bytes_of_circuit;
 
 use super::{Case, KIND, Row, has_file, shown};
+use crate::common::BoundedJob as _;
 use crate::common::device::{Scripted, engine_on};
 use crate::common::{self, submit, tiny, urgent, wait_until};
 use crate::digests;
@@ -87,7 +88,7 @@ fn multiples(case: &Case) -> String {
     common::copy_params(kind, &case.params());
     let engine = Engine::start(case.config.clone()).unwrap();
     let request = cuzk_testing::bundled_request(kind);
-    engine.submit(&request).unwrap().wait().unwrap();
+    engine.submit(&request).unwrap().wait_bounded().unwrap();
     let making = || engine.status().making_multiples;
     wait_until("nothing is left to be made", || making().is_empty());
     engine.shutdown();
@@ -108,7 +109,7 @@ fn form(case: &Case) -> String {
     let config = case.with_tiny();
     let idle_bytes = |config: &Config| {
         let engine = engine_on(config, &[&Scripted::good(config)]);
-        submit(&engine, tiny::job(KIND, 1)).wait().unwrap();
+        submit(&engine, tiny::job(KIND, 1)).wait_bounded().unwrap();
         engine.status().memory.idle_bytes
     };
     let circuit = circuits::cached(tiny::id(KIND), &case.params()).unwrap();
@@ -145,10 +146,10 @@ fn normal_job(case: &Case) -> String {
     let engine = engine_on(&config, &[&Scripted::keeping(&config, 4 * READING_BYTES)]);
     let submit = |priority| engine.submit_job(tiny::job(KIND, 1), urgent(priority));
     // Its need is known afterwards.
-    submit(Priority::Critical).unwrap().wait().unwrap();
+    submit(Priority::Critical).unwrap().wait_bounded().unwrap();
     match submit(Priority::Normal) {
         Ok(job) => {
-            job.wait().unwrap();
+            job.wait_bounded().unwrap();
             "proved".to_owned()
         }
         Err(error) => {
@@ -167,7 +168,7 @@ fn freed(case: &Case) -> String {
     config.gpus.devices = Devices::Cpu;
     let engine = Engine::start(config).unwrap();
     let request = cuzk_testing::bundled_request(kind);
-    engine.submit(&request).unwrap().wait().unwrap();
+    engine.submit(&request).unwrap().wait_bounded().unwrap();
     wait_until("it is over", || engine.status().partitions_running == 0);
     let is_kept = engine.status().memory.kept_bytes > 0;
     shown(is_kept, ["kept", "given back"])

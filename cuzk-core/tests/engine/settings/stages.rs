@@ -6,6 +6,7 @@ use cuzk_core::timeline::Stage;
 use cuzk_filecoin::ProofKind;
 
 use super::{Case, Held, KIND, Row, shown};
+use crate::common::BoundedJob as _;
 use crate::common::bits;
 use crate::common::device::{Deed, Opened, Scripted, cores, engine_on, pool};
 use crate::common::{self, submit, tiny, urgent};
@@ -48,7 +49,9 @@ fn beside_a_silent_device(case: &Case) -> Held {
 fn passes(case: &Case) -> String {
     bits::generate(KIND, &case.params());
     let engine = Engine::start(case.config.clone()).unwrap();
-    submit(&engine, bits::job(KIND, 5, 1)).wait().unwrap();
+    submit(&engine, bits::job(KIND, 5, 1))
+        .wait_bounded()
+        .unwrap();
     let spans = engine.timeline().spans().into_iter();
     let passes = spans.filter(|span| span.stage == Stage::Columns);
     let served: Vec<_> = passes.map(|span| span.served.unwrap()).collect();
@@ -83,7 +86,7 @@ fn beside_a_raised_throttle(mut config: cuzk_core::Config) -> String {
         // A critical job does not stand aside.
         let job = engine.submit_with(&request, urgent(Priority::Normal));
         let job = job.unwrap();
-        job.wait().unwrap();
+        job.wait_bounded().unwrap();
         let spans = engine.timeline().of_job(job.number());
         let span = spans.iter().find(|span| span.stage == Stage::Evaluate);
         span.unwrap().length()

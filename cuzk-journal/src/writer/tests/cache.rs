@@ -3,6 +3,8 @@
 
 use std::collections::BTreeSet;
 
+use cuzk_bounded::bounded;
+
 use super::*;
 use crate::disk::Disk;
 
@@ -121,13 +123,15 @@ impl Disk for Cached {
 fn writer_on(disk: &Cached) -> Writer {
     let path = Path::new("modelled");
     let open = |disk: Cached| Ok(open_checked(path, disk)?.1.into());
-    let opened = loop {
-        match open(disk.clone()) {
-            Ok(opened) => break opened,
-            Err(JournalError::Io { .. }) => {}
-            Err(error) => panic!("{error}"),
+    let opened = bounded(|| {
+        loop {
+            match open(disk.clone()) {
+                Ok(opened) => break opened,
+                Err(JournalError::Io { .. }) => {}
+                Err(error) => panic!("{error}"),
+            }
         }
-    };
+    });
     let disk = disk.clone();
     let reopen = Box::new(move || open(disk.clone()));
     let mut writer = Writer::new(opened, Limits::default(), reopen);

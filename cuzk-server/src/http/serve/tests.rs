@@ -1,6 +1,7 @@
 use std::time::Instant;
 
 use axum::routing::get;
+use cuzk_bounded::Bound;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::oneshot;
 
@@ -29,6 +30,7 @@ async fn started(
 
 #[tokio::test]
 async fn a_reply_comes_and_the_server_ends() {
+    let _bound = Bound::default();
     let router = Router::new().route("/", get(|| async { "hello" }));
     let (address, stop, server) = started(router).await;
     let mut stream = TcpStream::connect(address).await.unwrap();
@@ -47,6 +49,7 @@ async fn a_reply_comes_and_the_server_ends() {
 
 #[tokio::test]
 async fn a_reply_without_an_end_does_not_keep_the_server() {
+    let _bound = Bound::default();
     let (sender, receiver) = tokio::sync::mpsc::channel::<Result<String, io::Error>>(1);
     let receiver = Arc::new(std::sync::Mutex::new(Some(receiver)));
     let endless = move || {
@@ -70,6 +73,7 @@ async fn a_reply_without_an_end_does_not_keep_the_server() {
 
 #[tokio::test]
 async fn a_client_that_sends_no_head_is_cut() {
+    let _bound = Bound::default();
     let (address, _stop, _server) = started(Router::new()).await;
     for sent in [&b""[..], b"GET / HTTP/1.1\r\nhost:"] {
         let mut stream = TcpStream::connect(address).await.unwrap();
@@ -83,6 +87,7 @@ async fn a_client_that_sends_no_head_is_cut() {
 /// The kernel takes some megabytes; after them a write waits for the reader.
 #[tokio::test]
 async fn a_write_fails_if_the_other_side_reads_nothing() {
+    let _bound = Bound::default();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let reader = TcpStream::connect(listener.local_addr().unwrap())
         .await

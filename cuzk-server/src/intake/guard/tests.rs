@@ -1,9 +1,12 @@
+use cuzk_bounded::Bound;
+
 use super::*;
 
 const MIB: u64 = 1 << 20;
 
 #[tokio::test(start_paused = true)]
 async fn a_call_waits_for_room_and_gets_it() {
+    let _bound = Bound::default();
     let intake = Intake::new(400 * MIB, Way::default());
     let first = intake.reserve(Class::Sealing, 200 * MIB).await.unwrap();
     let other = intake.clone();
@@ -22,6 +25,7 @@ async fn a_call_waits_for_room_and_gets_it() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_that_goes_away_leaves_its_place_to_the_next() {
+    let _bound = Bound::default();
     let intake = Intake::new(400 * MIB, Way::default());
     let first = intake.reserve(Class::Sealing, 200 * MIB).await.unwrap();
     let large = tokio::spawn({

@@ -1,5 +1,7 @@
 use std::sync::{Mutex, PoisonError};
 
+use cuzk_bounded::Bound;
+
 use super::*;
 
 /// A server that remembers the steps. It is drained after some looks, or never.
@@ -76,6 +78,7 @@ const HOUR: Duration = Duration::from_secs(3600);
 
 #[tokio::test]
 async fn a_drain_that_ends_is_not_waited_for_longer() {
+    let _bound = Bound::default();
     let server = Double::new(Some(3));
     let stopped = stop(Arc::clone(&server), HOUR).await;
     assert!(stopped.is_drained && stopped.is_replied);
@@ -84,6 +87,7 @@ async fn a_drain_that_ends_is_not_waited_for_longer() {
 
 #[tokio::test]
 async fn a_drain_without_an_end_takes_its_time_and_no_longer() {
+    let _bound = Bound::default();
     for drain_max in [Duration::ZERO, Duration::from_millis(120)] {
         let server = Double::new(None);
         let started = Instant::now();
@@ -97,6 +101,7 @@ async fn a_drain_without_an_end_takes_its_time_and_no_longer() {
 /// A second signal drops the future: no further step is taken.
 #[tokio::test]
 async fn a_stop_that_is_dropped_takes_no_further_step() {
+    let _bound = Bound::default();
     let server = Double::new(None);
     let stopping = stop(Arc::clone(&server), HOUR);
     let ended = tokio::time::timeout(Duration::from_millis(120), stopping).await;
@@ -129,6 +134,7 @@ impl Stoppable for Stuck {
 
 #[tokio::test]
 async fn calls_that_get_no_reply_do_not_keep_the_daemon() {
+    let _bound = Bound::default();
     let stopped = stop(Arc::new(Stuck), HOUR).await;
     assert!(stopped.is_drained && !stopped.is_replied);
 }

@@ -1,5 +1,7 @@
 use std::sync::atomic::AtomicBool;
 
+use cuzk_bounded::Bound;
+
 use super::*;
 
 const BOUND_S: u64 = 30;
@@ -134,6 +136,7 @@ impl Pulse for Engine {
 /// The thread itself: it pings, ceases while the engine stands still, pings again, and ends.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_thread_pings_while_the_engine_advances() {
+    let _bound = Bound::default();
     let engine = Arc::new(Engine {
         checkpoints: AtomicU64::new(0),
         advances: AtomicBool::new(true),

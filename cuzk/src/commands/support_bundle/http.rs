@@ -61,6 +61,7 @@ mod tests {
     use std::thread;
 
     use super::*;
+    use cuzk_bounded::BoundedJoin;
 
     fn answered(answer: &'static str) -> Result<String, String> {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -80,7 +81,7 @@ mod tests {
         let got = get(&Address::Tcp { host, port }, "/status");
         assert!(
             server
-                .join()
+                .join_bounded()
                 .unwrap()
                 .starts_with("GET /status HTTP/1.0\r\n")
         );

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 
+use cuzk_bounded::BoundedJoin;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
@@ -83,7 +84,7 @@ async fn each_job_ends_once_while_machines_die_hang_and_lie() {
     let took_s = started.elapsed().as_secs();
     is_over.store(true, Ordering::Relaxed);
     let noise = noise.await.unwrap();
-    let join = || storm.join().unwrap();
+    let join = || storm.join_bounded().unwrap();
     let mut machines = tokio::task::block_in_place(join);
     let faults = machines
         .faults

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use cuzk_bounded::{BoundedChild, BoundedCommand};
 use cuzk_core::Config;
 use cuzk_server::cluster::settings::ClusterSettings;
 use serde_json::Value;
@@ -197,7 +198,10 @@ impl Case {
     fn is_served(&self) -> bool {
         let socket = self.path("cuzk.sock");
         let address = format!("unix://{}", socket.display());
-        let asks = || self.command(&["status", "--address", &address]).output();
+        let asks = || {
+            self.command(&["status", "--address", &address])
+                .output_bounded()
+        };
         socket.exists() && asks().unwrap().status.success()
     }
 }
@@ -205,7 +209,7 @@ impl Case {
 impl Drop for Served {
     fn drop(&mut self) {
         self.process.kill().ok();
-        self.process.wait().ok();
+        self.process.wait_bounded().ok();
     }
 }
 

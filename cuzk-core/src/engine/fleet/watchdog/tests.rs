@@ -1,5 +1,6 @@
 //! Late answers, without devices.
 
+use cuzk_bounded::{BoundedJoin, bounded};
 use cuzk_filecoin::{CircuitId, ProofKind, SectorSize};
 use cuzk_scheduler::admission::{Admission, Entrance, Lane, Limits, Need, Turn};
 use cuzk_scheduler::priority::Priority;
@@ -58,11 +59,13 @@ fn given_up(watch: &Watchdog) -> (StalledCall, Admission<Attempt, AssetKey>) {
         is_watched: true,
     };
     watch.begin(call, &item, ticket, memory);
-    let stalled = loop {
-        if let Some(stalled) = watch.stalled().pop() {
-            break stalled;
+    let stalled = bounded(|| {
+        loop {
+            if let Some(stalled) = watch.stalled().pop() {
+                break stalled;
+            }
         }
-    };
+    });
     (stalled, admission)
 }
 
@@ -147,7 +150,7 @@ fn a_worker_ends_or_is_lost() {
     let worker = thread::spawn(move || drop(own.enter()));
     let ended = worker.thread().id();
     assert!(watch.has_ended(ended));
-    worker.join().unwrap();
+    worker.join_bounded().unwrap();
     let (stalled, _admission) = given_up(&watch);
     watch.lose(stalled.key);
     assert!(!watch.has_ended(thread::current().id()));

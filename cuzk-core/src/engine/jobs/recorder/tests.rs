@@ -5,6 +5,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
+use cuzk_bounded::BoundedReceiver;
+
 use super::*;
 
 /// A store that can be broken, and says what was written.
@@ -45,7 +47,7 @@ impl Store for Paper {
     fn end(&self, id: &str, end: End) -> StoreResult<()> {
         if let Some((began, goes_on)) = self.holds_up.lock().unwrap().take() {
             began.send(()).unwrap();
-            goes_on.recv().unwrap();
+            goes_on.recv_bounded().unwrap();
         }
         self.write(format!("end {id} {end:?}"))?;
         self.pending.lock().unwrap().remove(id);
@@ -147,7 +149,7 @@ fn no_job_is_accepted_while_an_earlier_end_is_being_written() {
     *recorder.journal.holds_up.lock().unwrap() = Some((began, goes_on));
     thread::scope(|scope| {
         scope.spawn(|| recorder.write_unwritten());
-        has_begun.recv().unwrap();
+        has_begun.recv_bounded().unwrap();
         scope.spawn(|| recorder.accept_blank("a").unwrap());
         // Time enough for it to come too early.
         thread::sleep(Duration::from_millis(50));
