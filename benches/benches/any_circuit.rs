@@ -29,8 +29,7 @@ use cuzk_groth16::{
 use cuzk_kernels::Isa;
 use cuzk_testing::circuits::{Mimc, Sha256Chain};
 use cuzk_timeline::Stage;
-use cuzk_tune::machine::Host;
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 /// A circuit with one witness, and what both provers need.
 struct Case<C> {
@@ -250,11 +249,10 @@ fn main() -> Result<()> {
 }
 
 fn print([proofs, stages, parameters]: &Tables) {
-    let host = Host::read(Path::new("/"), Isa::best().name());
     table::print(
         &format!(
             "from an instance to a proof, ours verified, medians; `ratio` is bellperson's time by \
-             ours; {} threads; {host}",
+             ours; {} threads",
             cores(),
         ),
         &["circuit", "rows", "ours", "bellperson", "ours", "ratio"],

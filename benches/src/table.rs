@@ -1,9 +1,21 @@
 //! Tables at the end of a run, and how figures are written in them.
+//!
+//! The invariant: the machine of the figures stands before the first table.
+
+use std::path::Path;
+use std::sync::Once;
 
 use comfy_table::{CellAlignment, Table, presets::ASCII_MARKDOWN};
+use cuzk_kernels::Isa;
+use cuzk_tune::machine::Host;
 
-/// Prints a table with a title; the first column is text, the others figures.
+static MACHINE: Once = Once::new();
+
+/// Prints a table with a title; the first column is text, the others figures. The first table of a
+/// process comes after a line that says the machine: processor, instructions, caches, huge pages
+/// and system.
 pub fn print(title: &str, header: &[&str], rows: &[Vec<String>]) {
+    MACHINE.call_once(|| println!("\n{}", Host::read(Path::new("/"), Isa::best().name())));
     println!("\n{title}\n{}", render(header, rows));
 }
 

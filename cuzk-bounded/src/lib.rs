@@ -20,8 +20,8 @@ use std::sync::{Barrier, BarrierWaitResult};
 use std::thread::{self, JoinHandle, ScopedJoinHandle};
 use std::time::Duration;
 
-/// The longest time that a test waits for one thing. The slowest of them takes a minute on two
-/// cores. Other programs may have most of the machine.
+/// The longest time that a test waits for one thing. It is generous, since other programs may have
+/// most of the machine.
 pub const LIMIT: Duration = Duration::from_secs(15 * 60);
 
 /// Calls a function that waits, and returns its result. If it has not returned within [`LIMIT`],

@@ -4,7 +4,11 @@
 //! slows a machine down slows both.
 
 use std::error::Error;
+use std::path::Path;
 use std::time::Instant;
+
+use cuzk_kernels::Isa;
+use cuzk_tune::machine::Host;
 
 /// Makes so many calls, and returns the seconds that they took.
 type Arm<'a> = &'a mut dyn FnMut(u32) -> Result<f64, Box<dyn Error>>;
@@ -34,7 +38,8 @@ pub fn timed(
 
 /// Proves a request in both ways, and prints what a proof takes in each. A proof takes far longer
 /// than a call. So each way also asks for a proved job again by its id: that makes the same
-/// calls and proves nothing. Without `--bench` on the command line each way has one sample.
+/// calls and proves nothing. Without `--bench` on the command line each way has one sample. With it,
+/// a line about the machine comes first.
 ///
 /// # Errors
 ///
@@ -42,6 +47,9 @@ pub fn timed(
 pub fn compare_proofs(ways: [(&str, Prove<'_>); 2]) -> Result<(), Box<dyn Error>> {
     let is_measured = std::env::args().any(|argument| argument == "--bench");
     let (rounds, calls) = if is_measured { (40, 200) } else { (1, 1) };
+    if is_measured {
+        println!("{}", Host::read(Path::new("/"), Isa::best().name()));
+    }
     let [(first, by_first), (second, by_second)] = ways;
     // Both have then loaded the circuit and its parameters.
     by_first(1, Some(PROVED))?;

@@ -606,6 +606,7 @@ fn tuning_prints_a_configuration_that_resolves() {
         .collect();
     assert_eq!(threads.first(), Some(&1));
     assert_eq!(threads.last().copied(), report["cores"].as_u64());
+    assert!(report["machine"]["huge_pages"].is_string(), "{report}");
     assert!(threads.contains(&report["gpu_threads"].as_u64().unwrap()));
     for row in report["rows"].as_array().unwrap() {
         assert!(row["combined"].as_f64().unwrap() > 0.0);
@@ -618,6 +619,8 @@ fn tuning_prints_a_configuration_that_resolves() {
     let output = cuzk(&tune);
     let config = directory.path().join("cuzk.toml");
     std::fs::write(&config, &output.stdout).unwrap();
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(printed.contains("# machine: "), "{printed}");
     let resolved = json(&["config", "check", text(&config)]);
     assert!(threads.contains(&resolved["gpus"]["gpu_threads"].as_u64().unwrap()));
 }

@@ -73,6 +73,7 @@ fn every_setting_has_a_row_and_a_state_is_not_measured_again() {
     }
     assert_eq!(names, expected);
     for row in &first {
+        assert!(row["machine"]["caches"].is_array(), "{row}");
         for figure in [
             "s_per_proof",
             "mean_prove_s",

@@ -38,7 +38,7 @@ impl Repository {
     fn new(name: &str) -> Option<Self> {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
         fs::remove_dir_all(&folder).ok();
-        for file in [".ci/nightly", "docs/nightly.md"] {
+        for file in [".ci/machine", ".ci/nightly", "docs/nightly.md"] {
             let to = folder.join(file);
             fs::create_dir_all(to.parent().unwrap()).unwrap();
             fs::copy(top().0.join(file), to).unwrap();

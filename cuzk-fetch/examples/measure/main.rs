@@ -7,7 +7,7 @@
 //! * `fetch`, from a server that cuts 20 connections;
 //! * `fetch`, from that server, one that sends wrong bytes, and one that is slow.
 //!
-//! Prints the times, their ratio, and the bytes that came twice. FOLDER needs room for three
+//! Prints the machine, the times, their ratio, and the bytes that came twice. FOLDER needs room for three
 //! times MIB.
 
 mod server;
@@ -21,10 +21,13 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use cuzk_fetch::{Digests, ListedFile, Options, Source, fetch, file_digest};
+use cuzk_tune::machine::Host;
 
 use server::{Manner, Server};
 
 const FILES: usize = 8;
+/// The instructions of a digest.
+const DIGEST: &str = "of blake2b_simd";
 const CUTS: usize = 20;
 /// The slow server's rate.
 const SLOW_BYTES_PER_S: u64 = 4 << 20;
@@ -45,6 +48,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let scratch = tempfile::tempdir_in(folder)?;
     let from = scratch.path().join("from");
     let files = make(&from, (mib << 20) / FILES)?;
+    println!("{}", Host::read(Path::new("/"), DIGEST));
     for round in 1..=rounds {
         let by_curl = curl(&from, scratch.path())?;
         println!(

@@ -5,3 +5,14 @@
 
 pub(crate) mod nvidia;
 pub(crate) mod system;
+
+use cuzk_tune::machine::Host;
+use serde::Serialize;
+
+/// A row of a result as an object, which has the machine that reports it under `machine`.
+#[derive(Serialize)]
+pub(crate) struct OnMachine<'a, R> {
+    #[serde(flatten)]
+    pub(crate) row: &'a R,
+    pub(crate) machine: &'a Host,
+}

@@ -27,6 +27,7 @@ use std::time::{Duration, Instant};
 
 use cuzk_core::ProofRequest;
 use cuzk_filecoin::{CircuitId, SectorSize, decode};
+use cuzk_tune::machine::Host;
 
 pub(crate) use self::args::Sweep;
 use self::arm::Setting;
@@ -38,6 +39,7 @@ use crate::commands::params::ensure_parameters;
 use crate::commands::{Context, read_request};
 use crate::failure::{Failure, failed};
 use crate::interrupt::Interrupt;
+use crate::machine::OnMachine;
 use crate::output_path::OutputPath;
 use crate::{output, progress};
 
@@ -213,12 +215,14 @@ fn report(
             "{missing} settings were not measured, for want of time"
         ));
     }
+    let host = Host::read(Path::new("/"), context.config.cpu.isa.name());
     if context.json {
         for row in &rows {
-            output::print(true, row, |_| String::new())?;
+            let machine = &host;
+            output::print(true, &OnMachine { row, machine }, |_| String::new())?;
         }
     } else {
-        output::print_lines(&table::text(&title, &rows))?;
+        output::print_lines(&table::text(&format!("{title}\n{host}"), &rows))?;
     }
     let Some(folder) = &args.svg else {
         return Ok(());

@@ -166,6 +166,7 @@ fn a_check_has_a_prediction_beside_each_measurement() {
     for (row, j) in rows.iter().zip([1, 2]) {
         assert_eq!(row["kind"], "window-post");
         assert_eq!(row["j"], j);
+        assert!(row["machine"]["caches"].is_array(), "{row}");
         let [measured_s, model_s, difference] =
             ["measured_s", "model_s", "difference"].map(|key| row[key].as_f64().unwrap());
         assert!(measured_s > 0.0 && model_s > 0.0, "{row}");

@@ -7,7 +7,7 @@
 //! * The model simulates as many proofs in flight as were proved.
 //! * The engine computes with the instructions that the description's costs are of.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use clap::Args;
@@ -18,6 +18,7 @@ use cuzk_filecoin::{CircuitId, ProofKind, SectorSize};
 use cuzk_plan::capacity::closed;
 use cuzk_plan::kind;
 use cuzk_plan::machine::{Instructions, Machine};
+use cuzk_tune::machine::Host;
 use cuzk_tune::others::Others;
 use serde::Serialize;
 
@@ -30,6 +31,7 @@ use crate::commands::for_one_command;
 use crate::commands::params::ensure_parameters;
 use crate::failure::Failure;
 use crate::in_flight::in_flight;
+use crate::machine::OnMachine;
 use crate::output;
 use crate::progress::Doing;
 
@@ -119,12 +121,13 @@ pub(super) fn run(context: &Context, args: &Check) -> Result<(), Failure> {
         rows.push(row(&machine, kind, (args.c, j), measured)?);
     }
     warn(&rows, machine.others_share, others_share);
+    let machine = &Host::read(Path::new("/"), context.config.cpu.isa.name());
     if context.json {
-        return rows
-            .iter()
-            .try_for_each(|row| output::print(true, row, |_| String::new()));
+        return rows.iter().try_for_each(|row| {
+            output::print(true, &OnMachine { row, machine }, |_| String::new())
+        });
     }
-    output::print_lines(&text(&rows))
+    output::print_lines(&format!("{machine}\n{}", text(&rows)))
 }
 
 /// Says why predictions are off, if they are. `costs` and `check` are the shares of others while

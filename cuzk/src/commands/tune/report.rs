@@ -1,6 +1,9 @@
 //! The result: a row for each number of threads, and the number to configure.
 
+use std::path::Path;
+
 use cuzk_kernels::msm::g2_bucket_bytes;
+use cuzk_tune::machine::Host;
 use cuzk_tune::plot::Line;
 use cuzk_tune::sweep::{Point, Sweep, median};
 use serde::Serialize;
@@ -36,6 +39,7 @@ pub(super) struct Report {
     points: usize,
     cores: usize,
     isa: &'static str,
+    machine: Host,
     /// The other side: all of synthesis, or the witness.
     beside: Beside,
     synthesis_threads: usize,
@@ -78,6 +82,7 @@ impl Report {
             points: scalars.len,
             cores,
             isa: work.config.cpu.isa.name(),
+            machine: Host::read(Path::new("/"), work.config.cpu.isa.name()),
             beside: work.beside,
             synthesis_threads: work.config.synthesis.threads,
             synthesis_alone_s,
@@ -118,6 +123,7 @@ pub(super) fn text(report: &Report) -> String {
             report.rounds, report.cores, report.synthesis_alone_s
         ),
         "# sides' rates beside each other, by their own alone on all cores.".to_owned(),
+        format!("# {}", report.machine),
         "#".to_owned(),
         "# gpu_threads  sum alone  sum beside      other beside  slow-down  combined  buckets"
             .to_owned(),
