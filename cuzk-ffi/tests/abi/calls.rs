@@ -1,6 +1,7 @@
 //! Calls with the pointers that a right C program would give.
 
 use std::ffi::{CStr, c_void};
+use std::os::fd::BorrowedFd;
 use std::ptr;
 
 use cuzk_bounded::bounded;
@@ -124,12 +125,14 @@ impl Job {
         assert_eq!(unsafe { cuzk_job_cancel(self.0) }, CUZK_OK);
     }
 
-    pub(crate) fn eventfd(&self) -> i32 {
+    /// Returns the eventfd as long as the job lends it.
+    pub(crate) fn eventfd(&self) -> BorrowedFd<'_> {
         let mut fd = -7;
         // SAFETY: the job is alive, and the variable is there.
         let code = unsafe { cuzk_job_lend_eventfd(self.0, &raw mut fd) };
-        assert_eq!(code, CUZK_OK);
-        fd
+        assert!(code == CUZK_OK && fd >= 0);
+        // SAFETY: the job lends it for as long as the job is alive.
+        unsafe { BorrowedFd::borrow_raw(fd) }
     }
 
     pub(crate) fn progress(&self) -> (usize, usize) {

@@ -1,6 +1,6 @@
 //! Jobs from their submission to their end.
 
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
@@ -32,9 +32,7 @@ fn request() -> Vec<u8> {
     std::fs::read(cuzk_testing::data(&format!("{KIND}.json"))).unwrap()
 }
 
-fn is_readable(fd: i32, timeout: PollTimeout) -> bool {
-    // SAFETY: the job that lends the descriptor is alive.
-    let fd = unsafe { BorrowedFd::borrow_raw(fd) };
+fn is_readable(fd: BorrowedFd<'_>, timeout: PollTimeout) -> bool {
     poll(&mut [PollFd::new(fd, PollFlags::POLLIN)], timeout).unwrap() == 1
 }
 
@@ -45,7 +43,7 @@ fn a_job_is_proved_and_everyone_is_told() {
         .submit(&request(), r#"{"id": "a", "priority": "low"}"#)
         .unwrap();
     let fd = job.eventfd();
-    assert!(fd >= 0 && fd == job.eventfd());
+    assert_eq!(fd.as_raw_fd(), job.eventfd().as_raw_fd());
     std::thread::scope(|threads| {
         for _ in 0..2 {
             threads.spawn(|| assert_eq!(job.wait(CUZK_FOREVER), CUZK_OK));
