@@ -26,7 +26,13 @@ fn is_shipped(path: &Path) -> bool {
     let mut parts = path
         .components()
         .filter_map(|part| part.as_os_str().to_str());
-    let is_for_development = ["benches", "cuzk-testing", "cuzk-fuzz", "cuzk-mutants", "house"];
+    let is_for_development = [
+        "benches",
+        "cuzk-testing",
+        "cuzk-fuzz",
+        "cuzk-mutants",
+        "house",
+    ];
     parts.clone().any(|part| part == "src")
         && !parts.any(is_of_tests)
         && !is_for_development
