@@ -1,8 +1,7 @@
 //! The places of a source that have mutants, and their names.
 //!
-//! The walk stops at code that the compiler evaluates, at unsafe code, and at items that are part of
-//! the tests or of another build. It does not read the arguments of macros. Invariant: the sites are
-//! in the order of the walk, so a site stands before those within it.
+//! The walk stops at code that the compiler evaluates, at unsafe code, at tests, and at items of other
+//! builds. It reads no arguments of macros. Invariant: a site stands before those within it.
 
 use std::collections::BTreeMap;
 use std::ops::{Range, RangeInclusive};
