@@ -16,30 +16,30 @@ use crate::ifma::{Coordinate, Group, LentValues, Point};
 unsafe impl Plain for Recoded {}
 // SAFETY: `repr(C)`, and all fields are plain and of whole words.
 unsafe impl<F: Plain> Plain for Step<F> {}
+#[cfg(target_arch = "x86_64")]
 // SAFETY: floating-point numbers, and nothing else.
-#[cfg(target_arch = "x86_64")]
 unsafe impl Plain for Row {}
-// SAFETY: `repr(C)`: floating-point numbers and additions, without padding.
 #[cfg(target_arch = "x86_64")]
+// SAFETY: `repr(C)`: floating-point numbers and additions, without padding.
 unsafe impl<const N: usize> Plain for avx2::Block<N> {}
+#[cfg(target_arch = "x86_64")]
 // SAFETY: registers, of which all values are valid, and nothing else. The code that opens them
 // proves that there are such registers.
-#[cfg(target_arch = "x86_64")]
 unsafe impl Plain for LentValues {}
+#[cfg(target_arch = "x86_64")]
 // SAFETY: any bytes are one: a coordinate is registers, all values of which are valid, and a
 // reader of its coordinates has a token (the fields are visible in `ifma` only). `repr(C)`, and
 // what coordinates leave of a register is bytes.
-#[cfg(target_arch = "x86_64")]
 unsafe impl<C: Coordinate> Plain for Group<C> {}
-// SAFETY: any words are a point in memory, if not one of the curve, zeros too.
 #[cfg(target_arch = "x86_64")]
+// SAFETY: any words are a point in memory, if not one of the curve, zeros too.
 unsafe impl<S: Zeroable> Zeroable for Point<S> {}
+#[cfg(target_arch = "x86_64")]
 // SAFETY: `repr(C)`, and two of the same type leave no padding between or after them; S is plain
 // itself.
-#[cfg(target_arch = "x86_64")]
 unsafe impl<S: Pod> Pod for Point<S> {}
-// SAFETY: any words are one, and there is no padding.
 #[cfg(target_arch = "x86_64")]
+// SAFETY: any words are one, and there is no padding.
 unsafe impl<S: Pod + Send + Sync> Plain for Point<S> {}
 
 #[cfg(target_arch = "x86_64")]

@@ -6,6 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use cuzk_bounded::BoundedCommand;
 use tempfile::TempDir;
 
 /// The tests know what is small and what comes after the last number. They do not know what is large.
@@ -84,7 +85,7 @@ fn git(folder: &Path, arguments: &[&str]) {
         command
             .args(arguments)
             .current_dir(folder)
-            .status()
+            .status_bounded()
             .unwrap()
             .success()
     );
@@ -99,7 +100,7 @@ fn mutants(folder: &Path, arguments: &[&str]) -> Output {
     command
         .args(arguments)
         .current_dir(folder)
-        .output()
+        .output_bounded()
         .unwrap()
 }
 
