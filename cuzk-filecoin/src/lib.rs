@@ -55,8 +55,8 @@ pub use circuit_id::{CircuitId, srs_file_name};
 pub use cuzk_witness::Context as WitnessContext;
 pub use error::{Error, Result};
 pub use kinds::{
-    CircuitVisitor, PARTITION_FORMAT, PartitionHeader, ReferenceStatement, Statement, Writer,
-    blank, decode, decode_partition, decode_reference, variables_apart,
+    PARTITION_FORMAT, PartitionHeader, ReferenceStatement, Statement, Writer, blank, decode,
+    decode_partition, decode_reference, variables_apart,
 };
 pub use proof_kind::ProofKind;
 pub use request::{AggregateRequest, ProofRequest};

@@ -12,6 +12,7 @@
 //! * [`record()`] takes the plain rows out of a blank circuit. [`CsrMatrix`] and [`R1cs`]
 //!   hold them, [`evaluate`] multiplies them, and [`disk`] keeps them in a file.
 //! * [`row_name`] tells in which part of a circuit a row is.
+//! * [`ErasedCircuit`] saves a compiler from translating a large circuit for each of them.
 //! * [`naive`] is the slow twin of the evaluation. [`digest_circuit`] digests what bellperson's
 //!   prover computes of a circuit that is too large for it.
 //!
@@ -65,6 +66,7 @@ mod density;
 mod digest;
 mod digested;
 pub mod disk;
+mod erased;
 mod eval;
 mod fingerprint;
 mod instance;
@@ -85,6 +87,7 @@ pub use csr::{CsrError, CsrMatrix, Row};
 pub use density::{Densities, Density};
 pub use digest::Digest;
 pub use digested::{DigestedCircuit, digest_circuit};
+pub use erased::ErasedCircuit;
 pub use eval::{
     CHUNK_ROWS, EvalError, Evaluated, THROTTLE_CHUNKS, check, evaluate, spmv_parallel,
     spmv_parallel_into,

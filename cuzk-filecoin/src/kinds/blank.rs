@@ -1,31 +1,27 @@
 //! The circuits of the kinds without values, for compiling and recording.
 
-use bellperson::Circuit;
 use blstrs::Scalar;
 use cuzk_memory::{Checkpoint, NEVER_STOP};
-use cuzk_pce::{Program, R1cs, RecordError};
+use cuzk_pce::{ErasedCircuit, Program, R1cs, RecordError};
 
-use super::visitor::CircuitVisitor;
 use super::{porep, snap_deals, window_post, winning_post};
 use crate::Error;
 use crate::circuit_id::CircuitId;
 use crate::proof_kind::ProofKind;
 use crate::tree::with_tree;
 
-/// Hands the circuit of `id`, without values, to `visitor`.
+/// Returns the circuit of `id`, without values.
 ///
 /// # Errors
 ///
-/// The visitor's, or [`Error::Synthesis`] when there is no circuit.
-pub fn with_blank<V: CircuitVisitor>(id: CircuitId, visitor: V) -> Result<V::Output, Error> {
+/// [`Error::Synthesis`] when there is no circuit.
+pub fn blank(id: CircuitId) -> Result<ErasedCircuit<'static, Scalar>, Error> {
     let size = id.sector_size;
     match id.kind {
-        ProofKind::Porep => with_tree!(size, porep::visit_blank::<V>(size, visitor)),
-        ProofKind::WinningPost => {
-            with_tree!(size, winning_post::visit_blank::<V>(size, visitor))
-        }
-        ProofKind::WindowPost => with_tree!(size, window_post::visit_blank::<V>(size, visitor)),
-        ProofKind::SnapDeals => with_tree!(size, snap_deals::visit_blank::<V>(size, visitor)),
+        ProofKind::Porep => with_tree!(size, porep::blank(size)),
+        ProofKind::WinningPost => with_tree!(size, winning_post::blank(size)),
+        ProofKind::WindowPost => with_tree!(size, window_post::blank(size)),
+        ProofKind::SnapDeals => Ok(with_tree!(size, snap_deals::blank(size))),
     }
 }
 
@@ -44,20 +40,10 @@ pub fn compile(id: CircuitId) -> Result<Program<Scalar>, Error> {
 ///
 /// As [`compile`], and [`Error::Stopped`].
 pub fn compile_while(id: CircuitId, checkpoint: &Checkpoint<'_>) -> Result<Program<Scalar>, Error> {
-    struct Compile<'a>(&'a Checkpoint<'a>);
-
-    impl CircuitVisitor for Compile<'_> {
-        type Output = Program<Scalar>;
-
-        fn visit<C: Circuit<Scalar> + Send>(self, circuit: C) -> Result<Program<Scalar>, Error> {
-            cuzk_pce::compile_while(circuit, self.0).map_err(|problem| match problem {
-                RecordError::Stopped => Error::Stopped,
-                problem => Error::synthesis("compile", &problem),
-            })
-        }
-    }
-
-    with_blank(id, Compile(checkpoint))
+    cuzk_pce::compile_while(blank(id)?, checkpoint).map_err(|problem| match problem {
+        RecordError::Stopped => Error::Stopped,
+        problem => Error::synthesis("compile", &problem),
+    })
 }
 
 /// Records the rows of the circuit of `id` in plain form. It has a thousand times the size
@@ -67,17 +53,7 @@ pub fn compile_while(id: CircuitId, checkpoint: &Checkpoint<'_>) -> Result<Progr
 ///
 /// [`Error::Synthesis`] when the circuit fails.
 pub fn record(id: CircuitId) -> Result<R1cs<Scalar>, Error> {
-    struct Record;
-
-    impl CircuitVisitor for Record {
-        type Output = R1cs<Scalar>;
-
-        fn visit<C: Circuit<Scalar> + Send>(self, circuit: C) -> Result<R1cs<Scalar>, Error> {
-            cuzk_pce::record(circuit).map_err(|problem| Error::synthesis("record", &problem))
-        }
-    }
-
-    with_blank(id, Record)
+    cuzk_pce::record(blank(id)?).map_err(|problem| Error::synthesis("record", &problem))
 }
 
 /// Returns the name of a row of the circuit of `id`: the challenge, the layer or the step of a
@@ -88,16 +64,6 @@ pub fn record(id: CircuitId) -> Result<R1cs<Scalar>, Error> {
 ///
 /// [`Error::Synthesis`] when the circuit fails.
 pub fn row_name(id: CircuitId, row: usize) -> Result<Option<String>, Error> {
-    struct Name(usize);
-
-    impl CircuitVisitor for Name {
-        type Output = Option<String>;
-
-        fn visit<C: Circuit<Scalar> + Send>(self, circuit: C) -> Result<Option<String>, Error> {
-            let named = cuzk_pce::row_name(circuit, self.0);
-            named.map_err(|problem| Error::synthesis("row_name", &problem))
-        }
-    }
-
-    with_blank(id, Name(row))
+    let named = cuzk_pce::row_name(blank(id)?, row);
+    named.map_err(|problem| Error::synthesis("row_name", &problem))
 }

@@ -23,13 +23,11 @@ mod post;
 mod shape;
 mod snap_deals;
 mod statement;
-mod visitor;
 mod window_post;
 mod winning_post;
 
 pub use partition::{PARTITION_FORMAT, PartitionHeader};
 pub use statement::{ReferenceStatement, Statement, Writer};
-pub use visitor::CircuitVisitor;
 
 use self::partition::Registered;
 use crate::Error;

@@ -7,7 +7,7 @@ mod fields;
 
 use anyhow::Context as _;
 use blstrs::Scalar;
-use cuzk_pce::PackedWitness;
+use cuzk_pce::{ErasedCircuit, PackedWitness};
 use cuzk_witness::Context as WitnessContext;
 use cuzk_witness::porep::{self as writer, Challenge};
 use filecoin_hashers::{Domain as _, HashFunction as _, Hasher};
@@ -33,7 +33,6 @@ use super::native::tree_shape;
 use super::partition::{self, PartitionHeader, Registered};
 use super::shape::{PorepChallenge, PorepShape};
 use super::statement::{Kind, Native, ReferenceStatement};
-use super::visitor::CircuitVisitor;
 use crate::Error;
 use crate::circuit_id::CircuitId;
 use crate::proof_kind::ProofKind;
@@ -337,8 +336,8 @@ impl<Tree: ReplicaTree> Kind for Porep<Tree> {
         partition::write(Registered::Porep(self.proof), self.first + partition, &body)
     }
 
-    fn native(&self) -> Option<&dyn Native> {
-        Some(self)
+    fn native(&self) -> &dyn Native {
+        self
     }
 }
 
@@ -373,11 +372,10 @@ impl<Tree: ReplicaTree> Native for Porep<Tree> {
     }
 }
 
-/// Hands the circuit without values to `visitor`.
-pub(super) fn visit_blank<Tree: ReplicaTree, V: CircuitVisitor>(
+/// Returns the circuit without values.
+pub(super) fn blank<Tree: ReplicaTree>(
     size: SectorSize,
-    visitor: V,
-) -> Result<V::Output, Error> {
+) -> Result<ErasedCircuit<'static, Scalar>, Error> {
     let params = params::<Tree>(seal_proof(size))?;
-    visitor.visit(Compound::<Tree>::blank_circuit(&params))
+    Ok(ErasedCircuit::new(Compound::<Tree>::blank_circuit(&params)))
 }

@@ -11,7 +11,7 @@ use std::{iter, slice};
 
 use anyhow::Context as _;
 use blstrs::Scalar;
-use cuzk_pce::PackedWitness;
+use cuzk_pce::{ErasedCircuit, PackedWitness};
 use cuzk_witness::Context as WitnessContext;
 use cuzk_witness::post::{self as writer, PostShape};
 use filecoin_proofs::constants::DefaultTreeDomain;
@@ -33,7 +33,6 @@ use super::native::{merkle_path, tree_shape};
 use super::partition::{self, Registered};
 use super::shape::{self, PostSector};
 use super::statement::{Kind, Native, ReferenceStatement};
-use super::visitor::CircuitVisitor;
 use crate::Error;
 use crate::circuit_id::CircuitId;
 use crate::library_settings::library_settings;
@@ -301,8 +300,8 @@ impl<Tree: ReplicaTree> Kind for Post<Tree> {
         partition::write(self.proof, 0, &body)
     }
 
-    fn native(&self) -> Option<&dyn Native> {
-        Some(self)
+    fn native(&self) -> &dyn Native {
+        self
     }
 }
 
@@ -350,13 +349,13 @@ pub(super) fn variables_apart(
     Ok(shape.variables_apart())
 }
 
-/// Hands the circuit without values to `visitor`.
-pub(super) fn visit_blank<Tree: ReplicaTree, V: CircuitVisitor>(
+/// Returns the circuit without values.
+pub(super) fn blank<Tree: ReplicaTree>(
     params: &fallback::PublicParams,
-    visitor: V,
-) -> Result<V::Output, Error> {
+) -> Result<ErasedCircuit<'static, Scalar>, Error> {
     check_settings()?;
-    visitor.visit(FallbackPoStCompound::<Tree>::blank_circuit(params))
+    let circuit = FallbackPoStCompound::<Tree>::blank_circuit(params);
+    Ok(ErasedCircuit::new(circuit))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 
 use anyhow::Context as _;
 use blstrs::Scalar;
-use cuzk_pce::PackedWitness;
+use cuzk_pce::{ErasedCircuit, PackedWitness};
 use cuzk_witness::Context as WitnessContext;
 use cuzk_witness::snap_deals::{self as writer, Challenge, UpdateShape};
 use rayon::prelude::*;
@@ -25,7 +25,6 @@ use super::native::{siblings, tree_shape};
 use super::partition::{self, PartitionHeader, Registered};
 use super::shape::{self, UpdatePartition};
 use super::statement::{Kind, Native, ReferenceStatement};
-use super::visitor::CircuitVisitor;
 use crate::Error;
 use crate::circuit_id::CircuitId;
 use crate::proof_kind::ProofKind;
@@ -222,8 +221,8 @@ impl<Tree: ReplicaTree> Kind for Update<Tree> {
         partition::write(proof, self.first + partition, &body)
     }
 
-    fn native(&self) -> Option<&dyn Native> {
-        Some(self)
+    fn native(&self) -> &dyn Native {
+        self
     }
 }
 
@@ -284,11 +283,8 @@ fn challenge<Tree: ReplicaTree>(proof: &ChallengeProof<Tree>) -> Challenge {
     }
 }
 
-/// Hands the circuit without values to `visitor`.
-pub(super) fn visit_blank<Tree: ReplicaTree, V: CircuitVisitor>(
-    size: SectorSize,
-    visitor: V,
-) -> Result<V::Output, Error> {
+/// Returns the circuit without values.
+pub(super) fn blank<Tree: ReplicaTree>(size: SectorSize) -> ErasedCircuit<'static, Scalar> {
     let params = PublicParams::from_sector_size(size.bytes());
-    visitor.visit(EmptySectorUpdateCompound::<Tree>::blank_circuit(&params))
+    ErasedCircuit::new(EmptySectorUpdateCompound::<Tree>::blank_circuit(&params))
 }

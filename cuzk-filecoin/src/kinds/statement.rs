@@ -10,7 +10,7 @@ use blstrs::{Bls12, Scalar};
 use cuzk_kernels::Isa;
 use cuzk_memory::NoMemory;
 use cuzk_pce::cell::{CheckedCircuit, check_circuit};
-use cuzk_pce::{DigestedCircuit, PackedWitness, digest_circuit};
+use cuzk_pce::{DigestedCircuit, ErasedCircuit, PackedWitness, digest_circuit};
 use cuzk_witness::{Context as WitnessContext, WriteError};
 
 use crate::Error;
@@ -143,10 +143,8 @@ pub(super) trait Kind: Send + Sync {
     /// Returns a partition below `partitions()` as bytes.
     fn partition_request(&self, partition: usize) -> anyhow::Result<Vec<u8>>;
 
-    /// Returns the writer of witnesses without the circuit, if there is one.
-    fn native(&self) -> Option<&dyn Native> {
-        None
-    }
+    /// Returns the writer of witnesses without the circuit.
+    fn native(&self) -> &dyn Native;
 }
 
 /// Writes witnesses without the circuit.
@@ -190,10 +188,7 @@ impl<K: Kind> Statement for K {
     }
 
     fn writer(&self) -> Writer {
-        match self.native() {
-            Some(_) => Writer::Native,
-            None => Writer::Circuit,
-        }
+        Writer::Native
     }
 
     fn witness_in(
@@ -202,18 +197,11 @@ impl<K: Kind> Statement for K {
         context: WitnessContext<'_>,
     ) -> Result<PackedWitness<Scalar>, Error> {
         check_partition(self, partition)?;
-        NoMemory::catch(|| match self.native() {
-            Some(native) => {
-                native
-                    .write(partition, context)
-                    .map_err(|problem| match problem.downcast_ref() {
-                        Some(WriteError::Stopped) => Error::Stopped,
-                        _ => Error::synthesis("witness", &problem),
-                    })
-            }
-            None => cuzk_pce::packed_witness(instance(self, partition)?)
-                .map_err(|problem| Error::synthesis("witness", &problem)),
-        })?
+        let written = NoMemory::catch(|| self.native().write(partition, context))?;
+        written.map_err(|problem| match problem.downcast_ref() {
+            Some(WriteError::Stopped) => Error::Stopped,
+            _ => Error::synthesis("witness", &problem),
+        })
     }
 
     fn public_inputs(&self, partition: usize) -> Result<Vec<Scalar>, Error> {
@@ -239,7 +227,7 @@ impl<K: Kind> ReferenceStatement for K {
     }
 
     fn checked_circuit(&self, partition: usize) -> Result<CheckedCircuit, Error> {
-        check_circuit(instance(self, partition)?)
+        check_circuit(ErasedCircuit::new(instance(self, partition)?))
             .map_err(|problem| Error::synthesis("checked circuit", &problem))
     }
 
@@ -321,8 +309,8 @@ mod tests {
             anyhow::bail!("endless")
         }
 
-        fn native(&self) -> Option<&dyn Native> {
-            Some(self)
+        fn native(&self) -> &dyn Native {
+            self
         }
     }
 

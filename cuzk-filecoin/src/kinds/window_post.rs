@@ -1,5 +1,7 @@
 //! WindowPoSt: the sectors of one partition of a deadline are still stored.
 
+use blstrs::Scalar;
+use cuzk_pce::ErasedCircuit;
 use filecoin_proofs::parameters::window_post_public_params;
 use filecoin_proofs_api::RegisteredPoStProof;
 use storage_proofs_post::fallback;
@@ -7,7 +9,6 @@ use storage_proofs_post::fallback;
 use super::partition::{PartitionHeader, Registered};
 use super::post::{self, Body, Partition, Sector};
 use super::statement::ReferenceStatement;
-use super::visitor::CircuitVisitor;
 use crate::Error;
 use crate::circuit_id::CircuitId;
 use crate::proof_kind::ProofKind;
@@ -109,10 +110,9 @@ pub(super) fn variables_apart<Tree: ReplicaTree>(size: SectorSize) -> Result<usi
     post::variables_apart(&params::<Tree>(window_post_proof(size))?, size)
 }
 
-/// Hands the circuit without values to `visitor`.
-pub(super) fn visit_blank<Tree: ReplicaTree, V: CircuitVisitor>(
+/// Returns the circuit without values.
+pub(super) fn blank<Tree: ReplicaTree>(
     size: SectorSize,
-    visitor: V,
-) -> Result<V::Output, Error> {
-    post::visit_blank::<Tree, _>(&params::<Tree>(window_post_proof(size))?, visitor)
+) -> Result<ErasedCircuit<'static, Scalar>, Error> {
+    post::blank::<Tree>(&params::<Tree>(window_post_proof(size))?)
 }

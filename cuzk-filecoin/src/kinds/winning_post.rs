@@ -3,6 +3,8 @@
 //! One sector, whose challenges the circuit takes as so many sectors with one
 //! challenge each.
 
+use blstrs::Scalar;
+use cuzk_pce::ErasedCircuit;
 use filecoin_proofs::parameters::winning_post_public_params;
 use filecoin_proofs_api::RegisteredPoStProof;
 use storage_proofs_post::fallback::{self, SectorProof};
@@ -10,7 +12,6 @@ use storage_proofs_post::fallback::{self, SectorProof};
 use super::partition::{PartitionHeader, Registered};
 use super::post::{self, Body, Partition, Sector};
 use super::statement::ReferenceStatement;
-use super::visitor::CircuitVisitor;
 use crate::Error;
 use crate::circuit_id::CircuitId;
 use crate::proof_kind::ProofKind;
@@ -101,10 +102,9 @@ fn params<Tree: ReplicaTree>(size: SectorSize) -> Result<fallback::PublicParams,
         .map_err(|problem| Error::synthesis("WinningPoSt parameters", &problem))
 }
 
-/// Hands the circuit without values to `visitor`.
-pub(super) fn visit_blank<Tree: ReplicaTree, V: CircuitVisitor>(
+/// Returns the circuit without values.
+pub(super) fn blank<Tree: ReplicaTree>(
     size: SectorSize,
-    visitor: V,
-) -> Result<V::Output, Error> {
-    post::visit_blank::<Tree, _>(&params::<Tree>(size)?, visitor)
+) -> Result<ErasedCircuit<'static, Scalar>, Error> {
+    post::blank::<Tree>(&params::<Tree>(size)?)
 }
