@@ -46,11 +46,12 @@ pub struct Package {
 }
 
 impl Package {
-    /// Reads the package of this name. `top` is the folder of the workspace.
+    /// Reads the package of this name. `top` is the folder of the workspace. It has all its tests
+    /// if `every_test` says so.
     ///
     /// # Errors
     /// The package is not one of those whose mutants are tried, or Cargo does not know it.
-    pub fn read(top: &Path, name: &str) -> Result<Self> {
+    pub fn read(top: &Path, name: &str, every_test: bool) -> Result<Self> {
         let Some((_, tests)) = PACKAGES.iter().find(|(known, _)| *known == name) else {
             bail!(
                 "no mutants of {name} are tried; the packages are {}",
@@ -58,8 +59,8 @@ impl Package {
             );
         };
         let tests = match tests {
-            Tests::All => targets(&top.join(name).join("tests"))?,
-            Tests::Within => Vec::new(),
+            Tests::Within if !every_test => Vec::new(),
+            Tests::Within | Tests::All => targets(&top.join(name).join("tests"))?,
         };
         Ok(Self {
             name: name.to_owned(),

@@ -63,6 +63,9 @@ impl Report {
     /// Returns the last line of a run.
     #[must_use]
     pub fn line(&self, what: &str) -> String {
+        if *self == Self::default() {
+            return format!("== passed: {what}: no line has a mutant");
+        }
         let found = self.killed + self.hung;
         let tried = found + self.survivors.len();
         let percent = (1000 * found).checked_div(tried).unwrap_or(1000);

@@ -8,7 +8,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
@@ -30,6 +30,8 @@ pub struct Settings {
     pub top: PathBuf,
     /// The number of mutants that are tried at a time.
     pub jobs: usize,
+    /// A test that is slower without a mutant is not used.
+    pub slow: Duration,
     /// No mutant is tried after this moment.
     pub until: Option<Instant>,
 }
@@ -60,6 +62,11 @@ pub fn run(settings: &Settings, choice: &Choice) -> Result<Report> {
             Some(_) => output(top, "git", &["rev-parse", "HEAD"])?,
             None => String::new(),
         };
+        if choice.changed.is_some() {
+            // Each package has a build of its own, and the time of a run is limited.
+            let one = sample(chosen.keys().map(String::as_str), 1, &seed);
+            chosen.retain(|package, _| one.contains(package));
+        }
         let all = chosen.values().flatten().map(String::as_str);
         let taken = sample(all, count, &seed);
         for keys in chosen.values_mut() {
@@ -70,7 +77,7 @@ pub fn run(settings: &Settings, choice: &Choice) -> Result<Report> {
     for (package, keys) in chosen.into_iter().filter(|(_, keys)| !keys.is_empty()) {
         report.add(try_package(
             settings,
-            &Package::read(top, &package)?,
+            &Package::read(top, &package, choice.every_test)?,
             &keys,
         )?);
     }
@@ -125,6 +132,7 @@ fn try_package(settings: &Settings, package: &Package, keys: &BTreeSet<String>) 
         package: folder.join("tree").join(&package.name),
         folder: folder.clone(),
         jobs: settings.jobs,
+        slow: settings.slow,
     };
     let hash = hash(top, package, keys)?;
     let begun = Instant::now();
@@ -163,12 +171,13 @@ fn try_package(settings: &Settings, package: &Package, keys: &BTreeSet<String>) 
         eprintln!("{LIST} has a mutant that is none any more: {key}");
     }
     let of = |mutant: &Mutant| verdicts.get(&mutant.number);
-    let missed = built
+    // Those that were not tried in time are tried again with the survivors.
+    let open = built
         .mutants
         .iter()
-        .filter(|mutant| of(mutant).is_some_and(|verdict| !verdict.is_killed()));
-    let missed: String = missed.map(|mutant| mutant.key.clone() + "\n").collect();
-    fs::write(folder.join("survivors"), missed).context("the survivors")?;
+        .filter(|mutant| mutant.compiles && of(mutant).is_none_or(|verdict| !verdict.is_killed()));
+    let open: String = open.map(|mutant| mutant.key.clone() + "\n").collect();
+    fs::write(folder.join("survivors"), open).context("the survivors")?;
     println!("{}: tried, {} s", package.name, begun.elapsed().as_secs());
     Ok(Report::new(
         built.mutants.iter().map(|mutant| (mutant, of(mutant))),
@@ -179,7 +188,7 @@ fn try_package(settings: &Settings, package: &Package, keys: &BTreeSet<String>) 
 /// Returns a number for the sources of a package, of what it needs, and of the chosen mutants.
 fn hash(top: &Path, package: &Package, keys: &BTreeSet<String>) -> Result<u64> {
     let mut hasher = DefaultHasher::new();
-    keys.hash(&mut hasher);
+    (keys, &package.tests).hash(&mut hasher);
     let own = std::iter::once(package.name.as_str());
     for name in own
         .chain(package.needed.iter().map(String::as_str))
