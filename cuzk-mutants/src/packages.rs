@@ -8,6 +8,10 @@ use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 
 use crate::process::output;
+use crate::tree;
+
+/// The variable with a folder in which tests keep files for later ones, such as parameters.
+const KEPT_IN: &str = "CARGO_TARGET_TMPDIR";
 
 /// The tests that have to notice a package's mutants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +47,8 @@ pub struct Package {
     pub tests: Vec<String>,
     /// The members of the workspace that it or its tests need, directly or through others.
     pub needed: BTreeSet<String>,
+    /// True if its tests may keep files for later ones.
+    pub keeps_files: bool,
 }
 
 impl Package {
@@ -62,10 +68,12 @@ impl Package {
             Tests::Within if !every_test => Vec::new(),
             Tests::Within | Tests::All => targets(&top.join(name).join("tests"))?,
         };
+        let needed = needed(top, name)?;
         Ok(Self {
             name: name.to_owned(),
             tests,
-            needed: needed(top, name)?,
+            keeps_files: keeps_files(top, name, &needed)?,
+            needed,
         })
     }
 
@@ -97,6 +105,20 @@ fn targets(folder: &Path) -> Result<Vec<String>> {
     }
     names.sort();
     Ok(names)
+}
+
+/// Returns true if a source of a package, or of a library that it needs, names the folder of kept files.
+fn keeps_files(top: &Path, name: &str, needed: &BTreeSet<String>) -> Result<bool> {
+    let libraries = needed.iter().map(|needed| format!("{needed}/src"));
+    for folder in libraries.chain([name.to_owned()]) {
+        for file in tree::files(top, &folder)? {
+            let text = fs::read_to_string(top.join(file));
+            if text.is_ok_and(|text| text.contains(KEPT_IN)) {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
 }
 
 /// Returns the members that a package needs. Its own tests count, and not those of the others.

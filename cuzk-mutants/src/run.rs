@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::choice::{Choice, changed_lines, is_changed, sample};
 use crate::packages::Package;
 use crate::process::output;
-use crate::report::{LIST, Report, stale};
+use crate::report::{LIST, Report, listed, stale};
 use crate::schema::{Mutant, Sources, build};
 use crate::suite::{Bench, Test};
 use crate::target::Made;
@@ -156,7 +156,7 @@ fn try_package(settings: &Settings, package: &Package, keys: &BTreeSet<String>) 
         begun.elapsed().as_secs()
     );
     // Mutants that share files are tried one at a time.
-    if Made::new(&folder).is_some() {
+    if package.keeps_files && Made::new(&folder).is_some() {
         bench.jobs = 1;
     }
     let verdicts = try_all(
@@ -171,18 +171,28 @@ fn try_package(settings: &Settings, package: &Package, keys: &BTreeSet<String>) 
         eprintln!("{LIST} has a mutant that is none any more: {key}");
     }
     let of = |mutant: &Mutant| verdicts.get(&mutant.number);
-    // Those that were not tried in time are tried again with the survivors.
-    let open = built
-        .mutants
-        .iter()
-        .filter(|mutant| mutant.compiles && of(mutant).is_none_or(|verdict| !verdict.is_killed()));
-    let open: String = open.map(|mutant| mutant.key.clone() + "\n").collect();
+    let open = open(&built, &verdicts, &list);
     fs::write(folder.join("survivors"), open).context("the survivors")?;
     println!("{}: tried, {} s", package.name, begun.elapsed().as_secs());
     Ok(Report::new(
         built.mutants.iter().map(|mutant| (mutant, of(mutant))),
         &list,
     ))
+}
+
+/// Returns the mutants that the next run of the survivors tries, one a line. Those that were not tried
+/// in time are among them. Nothing is left to do about listed ones.
+fn open(built: &Built, verdicts: &BTreeMap<u32, Verdict>, list: &str) -> String {
+    let listed: BTreeSet<_> = listed(list).collect();
+    let is_killed = |mutant: &Mutant| {
+        let verdict = verdicts.get(&mutant.number);
+        verdict.is_some_and(Verdict::is_killed)
+    };
+    let open = built
+        .mutants
+        .iter()
+        .filter(|mutant| mutant.compiles && !is_killed(mutant) && !listed.contains(&*mutant.key));
+    open.map(|mutant| mutant.key.clone() + "\n").collect()
 }
 
 /// Returns a number for the sources of a package, of what it needs, and of the chosen mutants.
