@@ -18,10 +18,13 @@ pub struct Choice {
     pub places: Vec<String>,
     /// Only lines that have changed since this commit.
     pub changed: Option<String>,
-    /// Only so many, the same each time for the same sources.
+    /// Only so many, the same each time for the same commit. Of lines that have changed, they are
+    /// those of one package.
     pub sample: Option<usize>,
     /// Only those that survived when they were tried last.
     pub survivors: bool,
+    /// With all tests of a package, those that take minutes included.
+    pub every_test: bool,
 }
 
 impl Choice {
@@ -41,6 +44,7 @@ impl Choice {
                     choice.sample = Some(count.parse().context("--sample needs a number")?);
                 }
                 "--survivors" => choice.survivors = true,
+                "--every-test" => choice.every_test = true,
                 place if place.starts_with('-') => bail!("unknown option {place}"),
                 _ => choice.places.push(argument),
             }

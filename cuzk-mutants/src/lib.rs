@@ -7,8 +7,9 @@
 //!
 //! # Reading order
 //!
-//! * The sources: [`values`] and [`operators`] have the changes, [`sites`] their places. [`render`]
-//!   writes a source with its mutants. [`runtime`] is how a program knows the chosen one.
+//! * The sources: [`values`] and [`operators`] have the changes, [`sites`] their places, which [`walk`]
+//!   finds. [`render`] writes a source with its mutants. [`runtime`] is how a program knows the chosen
+//!   one.
 //! * The build: [`tree`] and [`target`] are its folders. [`wrapper`] is the compiler, as Cargo calls
 //!   it. [`schema`] takes out the mutants that do not compile.
 //! * The trials: [`suite`] runs each test once, [`trial`] runs those that reach a mutant. [`choice`]
@@ -43,4 +44,5 @@ pub mod target;
 pub mod tree;
 pub mod trial;
 pub mod values;
+pub mod walk;
 pub mod wrapper;

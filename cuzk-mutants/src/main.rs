@@ -40,6 +40,7 @@ fn tried() -> Result<ExitCode> {
             .and_then(|top| top.canonicalize())
             .context("the current folder")?,
         jobs: usize::try_from(number("CUZK_MUTANTS_JOBS", 2)?)?,
+        slow: Duration::from_secs(number("CUZK_MUTANTS_TEST_SECONDS", 60)?),
         until: Instant::now().checked_add(Duration::from_secs(seconds)),
     };
     let report = run(&settings, &choice)?;

@@ -8,6 +8,10 @@ use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 
 use crate::process::output;
+use crate::tree;
+
+/// The variable with a folder in which tests keep files for later ones, such as parameters.
+const KEPT_IN: &str = "CARGO_TARGET_TMPDIR";
 
 /// The tests that have to notice a package's mutants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,14 +47,17 @@ pub struct Package {
     pub tests: Vec<String>,
     /// The members of the workspace that it or its tests need, directly or through others.
     pub needed: BTreeSet<String>,
+    /// True if its tests may keep files for later ones.
+    pub keeps_files: bool,
 }
 
 impl Package {
-    /// Reads the package of this name. `top` is the folder of the workspace.
+    /// Reads the package of this name. `top` is the folder of the workspace. It has all its tests
+    /// if `every_test` says so.
     ///
     /// # Errors
     /// The package is not one of those whose mutants are tried, or Cargo does not know it.
-    pub fn read(top: &Path, name: &str) -> Result<Self> {
+    pub fn read(top: &Path, name: &str, every_test: bool) -> Result<Self> {
         let Some((_, tests)) = PACKAGES.iter().find(|(known, _)| *known == name) else {
             bail!(
                 "no mutants of {name} are tried; the packages are {}",
@@ -58,13 +65,15 @@ impl Package {
             );
         };
         let tests = match tests {
-            Tests::All => targets(&top.join(name).join("tests"))?,
-            Tests::Within => Vec::new(),
+            Tests::Within if !every_test => Vec::new(),
+            Tests::Within | Tests::All => targets(&top.join(name).join("tests"))?,
         };
+        let needed = needed(top, name)?;
         Ok(Self {
             name: name.to_owned(),
             tests,
-            needed: needed(top, name)?,
+            keeps_files: keeps_files(top, name, &needed)?,
+            needed,
         })
     }
 
@@ -96,6 +105,20 @@ fn targets(folder: &Path) -> Result<Vec<String>> {
     }
     names.sort();
     Ok(names)
+}
+
+/// Returns true if a source of a package, or of a library that it needs, names the folder of kept files.
+fn keeps_files(top: &Path, name: &str, needed: &BTreeSet<String>) -> Result<bool> {
+    let libraries = needed.iter().map(|needed| format!("{needed}/src"));
+    for folder in libraries.chain([name.to_owned()]) {
+        for file in tree::files(top, &folder)? {
+            let text = fs::read_to_string(top.join(file));
+            if text.is_ok_and(|text| text.contains(KEPT_IN)) {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
 }
 
 /// Returns the members that a package needs. Its own tests count, and not those of the others.

@@ -32,7 +32,7 @@ impl Report {
         tried: impl Iterator<Item = (&'m Mutant, Option<&'m Verdict>)>,
         list: &str,
     ) -> Self {
-        let listed: BTreeSet<_> = keys(list).collect();
+        let listed: BTreeSet<_> = listed(list).collect();
         let mut report = Self::default();
         for (mutant, verdict) in tried {
             match verdict {
@@ -63,6 +63,9 @@ impl Report {
     /// Returns the last line of a run.
     #[must_use]
     pub fn line(&self, what: &str) -> String {
+        if *self == Self::default() {
+            return format!("== passed: {what}: no line has a mutant");
+        }
         let found = self.killed + self.hung;
         let tried = found + self.survivors.len();
         let percent = (1000 * found).checked_div(tried).unwrap_or(1000);
@@ -87,7 +90,7 @@ impl Report {
 }
 
 /// Returns the mutants of a list. A line that begins with a space is a reason.
-fn keys(list: &str) -> impl Iterator<Item = &str> {
+pub fn listed(list: &str) -> impl Iterator<Item = &str> {
     list.lines()
         .filter(|line| !line.starts_with(['#', ' ']) && !line.is_empty())
 }
@@ -97,7 +100,7 @@ fn keys(list: &str) -> impl Iterator<Item = &str> {
 pub fn stale(list: &str, mutants: &[Mutant]) -> Vec<String> {
     let known: BTreeSet<_> = mutants.iter().map(|mutant| &*mutant.key).collect();
     let files: BTreeSet<_> = mutants.iter().map(Mutant::file).collect();
-    let of_files = keys(list).filter(|key| {
+    let of_files = listed(list).filter(|key| {
         key.split_once(": ")
             .is_some_and(|(file, _)| files.contains(file))
     });

@@ -8,7 +8,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::choice::{Choice, changed_lines, is_changed, sample};
 use crate::packages::Package;
 use crate::process::output;
-use crate::report::{LIST, Report, stale};
+use crate::report::{LIST, Report, listed, stale};
 use crate::schema::{Mutant, Sources, build};
 use crate::suite::{Bench, Test};
 use crate::target::Made;
@@ -30,6 +30,8 @@ pub struct Settings {
     pub top: PathBuf,
     /// The number of mutants that are tried at a time.
     pub jobs: usize,
+    /// A test that is slower without a mutant is not used.
+    pub slow: Duration,
     /// No mutant is tried after this moment.
     pub until: Option<Instant>,
 }
@@ -60,6 +62,11 @@ pub fn run(settings: &Settings, choice: &Choice) -> Result<Report> {
             Some(_) => output(top, "git", &["rev-parse", "HEAD"])?,
             None => String::new(),
         };
+        if choice.changed.is_some() {
+            // Each package has a build of its own, and the time of a run is limited.
+            let one = sample(chosen.keys().map(String::as_str), 1, &seed);
+            chosen.retain(|package, _| one.contains(package));
+        }
         let all = chosen.values().flatten().map(String::as_str);
         let taken = sample(all, count, &seed);
         for keys in chosen.values_mut() {
@@ -70,7 +77,7 @@ pub fn run(settings: &Settings, choice: &Choice) -> Result<Report> {
     for (package, keys) in chosen.into_iter().filter(|(_, keys)| !keys.is_empty()) {
         report.add(try_package(
             settings,
-            &Package::read(top, &package)?,
+            &Package::read(top, &package, choice.every_test)?,
             &keys,
         )?);
     }
@@ -125,6 +132,7 @@ fn try_package(settings: &Settings, package: &Package, keys: &BTreeSet<String>) 
         package: folder.join("tree").join(&package.name),
         folder: folder.clone(),
         jobs: settings.jobs,
+        slow: settings.slow,
     };
     let hash = hash(top, package, keys)?;
     let begun = Instant::now();
@@ -148,7 +156,7 @@ fn try_package(settings: &Settings, package: &Package, keys: &BTreeSet<String>) 
         begun.elapsed().as_secs()
     );
     // Mutants that share files are tried one at a time.
-    if Made::new(&folder).is_some() {
+    if package.keeps_files && Made::new(&folder).is_some() {
         bench.jobs = 1;
     }
     let verdicts = try_all(
@@ -163,12 +171,8 @@ fn try_package(settings: &Settings, package: &Package, keys: &BTreeSet<String>) 
         eprintln!("{LIST} has a mutant that is none any more: {key}");
     }
     let of = |mutant: &Mutant| verdicts.get(&mutant.number);
-    let missed = built
-        .mutants
-        .iter()
-        .filter(|mutant| of(mutant).is_some_and(|verdict| !verdict.is_killed()));
-    let missed: String = missed.map(|mutant| mutant.key.clone() + "\n").collect();
-    fs::write(folder.join("survivors"), missed).context("the survivors")?;
+    let open = open(&built, &verdicts, &list);
+    fs::write(folder.join("survivors"), open).context("the survivors")?;
     println!("{}: tried, {} s", package.name, begun.elapsed().as_secs());
     Ok(Report::new(
         built.mutants.iter().map(|mutant| (mutant, of(mutant))),
@@ -176,10 +180,25 @@ fn try_package(settings: &Settings, package: &Package, keys: &BTreeSet<String>) 
     ))
 }
 
+/// Returns the mutants that the next run of the survivors tries, one a line. Those that were not tried
+/// in time are among them. Nothing is left to do about listed ones.
+fn open(built: &Built, verdicts: &BTreeMap<u32, Verdict>, list: &str) -> String {
+    let listed: BTreeSet<_> = listed(list).collect();
+    let is_killed = |mutant: &Mutant| {
+        let verdict = verdicts.get(&mutant.number);
+        verdict.is_some_and(Verdict::is_killed)
+    };
+    let open = built
+        .mutants
+        .iter()
+        .filter(|mutant| mutant.compiles && !is_killed(mutant) && !listed.contains(&*mutant.key));
+    open.map(|mutant| mutant.key.clone() + "\n").collect()
+}
+
 /// Returns a number for the sources of a package, of what it needs, and of the chosen mutants.
 fn hash(top: &Path, package: &Package, keys: &BTreeSet<String>) -> Result<u64> {
     let mut hasher = DefaultHasher::new();
-    keys.hash(&mut hasher);
+    (keys, &package.tests).hash(&mut hasher);
     let own = std::iter::once(package.name.as_str());
     for name in own
         .chain(package.needed.iter().map(String::as_str))

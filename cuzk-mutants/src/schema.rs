@@ -15,7 +15,8 @@ use serde_json::Value;
 
 use crate::packages::Package;
 use crate::render::{Rendered, render};
-use crate::sites::{Site, keys, sites};
+use crate::sites::{Site, keys};
+use crate::walk::sites;
 use crate::wrapper::{ORDER, Order};
 use crate::{runtime, target, tree};
 

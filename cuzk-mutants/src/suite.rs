@@ -13,9 +13,6 @@ use serde::{Deserialize, Serialize};
 use crate::process::{Ended, output, run};
 use crate::runtime::{CHOSEN, REACHED};
 
-/// A test that is slower than this without a mutant is not used.
-const TEST_SECONDS_MAX: u64 = 120;
-
 /// A test.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Test {
@@ -38,6 +35,8 @@ pub struct Bench {
     pub folder: PathBuf,
     /// The number of tests at a time.
     pub jobs: usize,
+    /// A test that is slower without a mutant is not used.
+    pub slow: Duration,
 }
 
 impl Bench {
@@ -134,10 +133,9 @@ impl Bench {
         let mut command = self.command(program, &[name]);
         command.env(REACHED, &file);
         let begun = Instant::now();
-        let deadline = Duration::from_secs(TEST_SECONDS_MAX);
         let ended = run(
             &mut command,
-            deadline,
+            self.slow,
             &self.folder.join(format!("recorded-{job}")),
         )?;
         let took = begun.elapsed();

@@ -3,7 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a failure in a test fails the test")]
 
 use cuzk_mutants::render::{Rendered, render};
-use cuzk_mutants::sites::{keys, sites};
+use cuzk_mutants::sites::keys;
+use cuzk_mutants::walk::sites;
 
 /// Returns the names of a source's mutants, without the text of the line.
 fn names(text: &str) -> Vec<String> {
@@ -89,6 +90,7 @@ fn some_code_has_no_mutants() {
         "fn f() -> bool { true }",
         "fn f() {}",
         "fn f() -> ! { #[cfg(windows)] let a = 1 + 2; loop {} }",
+        "fn f() -> ! { #[cfg(test)] if a < b {} loop {} }",
         "fn f() -> ! { if let Some(a) = b && c {} loop {} }",
         "macro_rules! m { () => { fn f() -> usize { 1 + 2 } } }",
     ] {

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use cuzk_bounded::BoundedCommand;
+use cuzk_mutants::packages::Package;
 use tempfile::TempDir;
 
 /// The tests know what is small and what comes after the last number. They do not know what is large.
@@ -91,17 +92,18 @@ fn git(folder: &Path, arguments: &[&str]) {
     );
 }
 
-fn mutants(folder: &Path, arguments: &[&str]) -> Output {
+fn command(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_cuzk-mutants"));
     command.env_remove("GIT_DIR").env_remove("GIT_WORK_TREE");
     command
         .env_remove("RUSTFLAGS")
         .env_remove("CARGO_TARGET_DIR");
+    command.args(arguments).current_dir(folder);
     command
-        .args(arguments)
-        .current_dir(folder)
-        .output_bounded()
-        .unwrap()
+}
+
+fn mutants(folder: &Path, arguments: &[&str]) -> Output {
+    command(folder, arguments).output_bounded().unwrap()
 }
 
 /// Returns the last line that the program printed, and the survivors.
@@ -118,7 +120,13 @@ fn said(output: &Output) -> (String, Vec<String>) {
 #[test]
 fn a_mutant_that_no_test_notices_survives() {
     let folder = workspace();
-    let output = mutants(folder.path(), &["cuzk-files"]);
+    let mut cut = command(folder.path(), &["cuzk-files"]);
+    let output = cut.env("CUZK_MUTANTS_SECONDS", "0").output_bounded();
+    assert_eq!(
+        said(&output.unwrap()).0,
+        "== passed: cuzk-files: 0 of 0 mutants killed (100.0 %), 0 of them hung; 0 listed with a reason, 1 did not compile, 15 not tried in time"
+    );
+    let output = mutants(folder.path(), &["cuzk-files", "--survivors"]);
     let (last, survivors) = said(&output);
     let expected = [
         "cuzk-files/src/lib.rs: replace is_large -> bool with false @ pub fn is_large(number: u8) -> bool {",
@@ -128,7 +136,7 @@ fn a_mutant_that_no_test_notices_survives() {
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(
         last,
-        "== failed: cuzk-files: 13 of 15 mutants killed (86.6 %), 0 of them hung; 0 listed with a reason, 1 did not compile"
+        "== failed: cuzk-files, survivors of the last run: 13 of 15 mutants killed (86.6 %), 0 of them hung; 0 listed with a reason, 0 did not compile"
     );
 
     let list = folder.path().join(".cargo/mutants-survivors");
@@ -139,13 +147,18 @@ fn a_mutant_that_no_test_notices_survives() {
         "== passed: cuzk-files, survivors of the last run: 0 of 0 mutants killed (100.0 %), 0 of them hung; 2 listed with a reason, 0 did not compile"
     );
     assert!(output.status.success());
+    let output = mutants(folder.path(), &["cuzk-files", "--survivors"]);
+    assert_eq!(
+        said(&output).0,
+        "== passed: cuzk-files, survivors of the last run: no line has a mutant"
+    );
 
     let lib = folder.path().join("cuzk-files/src/lib.rs");
     assert_eq!(fs::read_to_string(&lib).unwrap(), SOURCE);
     let output = mutants(folder.path(), &["--changed", "HEAD"]);
     assert_eq!(
         said(&output).0,
-        "== passed: all packages, lines changed since HEAD: 0 of 0 mutants killed (100.0 %), 0 of them hung; 0 listed with a reason, 0 did not compile"
+        "== passed: all packages, lines changed since HEAD: no line has a mutant"
     );
     fs::write(&lib, SOURCE.replace("< 10", "<= 9")).unwrap();
     let output = mutants(folder.path(), &["--changed", "HEAD", "--sample", "9"]);
@@ -153,4 +166,17 @@ fn a_mutant_that_no_test_notices_survives() {
         said(&output).0,
         "== passed: 9 of all packages, lines changed since HEAD: 4 of 4 mutants killed (100.0 %), 0 of them hung; 0 listed with a reason, 0 did not compile"
     );
+}
+
+#[test]
+fn a_package_keeps_files_if_its_tests_name_their_folder() {
+    let folder = workspace();
+    let keeps_files = || {
+        let package = Package::read(folder.path(), "cuzk-files", false).unwrap();
+        package.keeps_files
+    };
+    assert!(!keeps_files());
+    let test = folder.path().join("cuzk-files/tests/next.rs");
+    fs::write(test, "const FOLDER: &str = env!(\"CARGO_TARGET_TMPDIR\");").unwrap();
+    assert!(keeps_files());
 }

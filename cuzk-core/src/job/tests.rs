@@ -222,6 +222,20 @@ fn the_last_partition_is_recorded_with_the_end() {
     assert_eq!(lines.0.lock().unwrap()[2..], ["end Ok(2)"]);
 }
 
+#[test]
+fn a_proof_that_comes_twice_or_after_the_end_is_dropped() {
+    let proof = VerifiedProof::unchecked([1; PARTITION_PROOF_BYTES]);
+    let (lines, loading) = (Arc::new(Lines::default()), Loading::begin());
+    let state = recorded(2, Some(lines.clone()));
+    for _ in 0..2 {
+        assert_eq!(state.settle(0, Ok((proof, loading))), Settled::Open);
+    }
+    assert_eq!(*lines.0.lock().unwrap(), ["partition 0"]);
+    assert_eq!(state.settle(1, Err(Error::ShuttingDown)), Settled::Ended);
+    assert_eq!(state.settle(1, Ok((proof, loading))), Settled::Open);
+    assert_eq!(state.progress().partitions_done, 1);
+}
+
 /// What a caller's waker does with the job, when it is woken and when it is dropped.
 struct Looks(JobHandle, mpsc::SyncSender<&'static str>);
 

@@ -76,7 +76,7 @@ pub(super) struct StartCall {
 }
 
 /// Runs the device region of an attempt. One that fails is put elsewhere, or settled.
-fn start(
+pub(super) fn start(
     core: &Core,
     at: (usize, &DeviceSlot),
     ready: SynthesizedAttempt,

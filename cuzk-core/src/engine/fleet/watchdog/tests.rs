@@ -13,8 +13,16 @@ use crate::job::{JobState, NewJob};
 
 const BYTES: u64 = 7;
 
-/// A partition that a device does not answer for, and what its memory is charged to.
-fn given_up(watch: &Watchdog) -> (StalledCall, Admission<Attempt, AssetKey>) {
+fn call(device: usize) -> DeviceCall {
+    DeviceCall {
+        device,
+        part: CallPart::Finish,
+        is_watched: true,
+    }
+}
+
+/// Begins a call of a device, and returns what the memory of its partition is charged to.
+fn begun(watch: &Watchdog, call: DeviceCall) -> Admission<Attempt, AssetKey> {
     let now = Instant::now();
     let (priority, patience) = (Priority::Normal, Config::default().jobs.patience);
     let circuit = CircuitId {
@@ -53,12 +61,13 @@ fn given_up(watch: &Watchdog) -> (StalledCall, Admission<Attempt, AssetKey>) {
     else {
         panic!("there is room");
     };
-    let call = DeviceCall {
-        device: 0,
-        part: CallPart::Finish,
-        is_watched: true,
-    };
     watch.begin(call, &item, ticket, memory);
+    admission
+}
+
+/// A partition that a device does not answer for, and what its memory is charged to.
+fn given_up(watch: &Watchdog) -> (StalledCall, Admission<Attempt, AssetKey>) {
+    let admission = begun(watch, call(0));
     let stalled = bounded(|| {
         loop {
             if let Some(stalled) = watch.stalled().pop() {
@@ -75,6 +84,41 @@ fn impatient() -> Watchdog {
         stall,
         ..Config::default().gpus
     })
+}
+
+#[test]
+fn the_oldest_call_is_given_up_first() {
+    let watch = impatient();
+    let _admissions = [0, 1, 2].map(|device| begun(&watch, call(device)));
+    let mut devices = Vec::new();
+    bounded(|| {
+        while devices.len() < 3 {
+            let stalled = watch.stalled();
+            devices.extend(stalled.iter().map(|stalled| stalled.call.device));
+        }
+    });
+    assert_eq!(devices, [0, 1, 2]);
+}
+
+#[test]
+fn a_device_computes_while_its_call_is_watched_and_has_time_left() {
+    let patient = Watchdog::new(&Gpus {
+        stall: Duration::from_secs(3600),
+        ..Config::default().gpus
+    });
+    assert!(!patient.any_computes());
+    let unwatched = DeviceCall {
+        is_watched: false,
+        ..call(0)
+    };
+    let _unwatched = begun(&patient, unwatched);
+    assert!(!patient.any_computes());
+    let _watched = begun(&patient, call(1));
+    assert!(patient.any_computes());
+    let impatient = impatient();
+    let _late = begun(&impatient, call(0));
+    bounded(|| while impatient.any_computes() {});
+    assert_eq!(impatient.stalled().len(), 1);
 }
 
 /// A worker that saw that nothing runs or waits would end before the partition is

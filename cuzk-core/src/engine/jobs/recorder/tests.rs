@@ -6,6 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use cuzk_bounded::BoundedReceiver;
+use metrics_util::debugging::{DebugValue, DebuggingRecorder};
 
 use super::*;
 
@@ -156,4 +157,29 @@ fn no_job_is_accepted_while_an_earlier_end_is_being_written() {
         go_on.send(()).unwrap();
     });
     assert_eq!(recorder.written(), ["end a Cancelled", "accept a"]);
+}
+
+/// Returns the gauges that are set during `work`.
+fn gauges(work: impl FnOnce()) -> Vec<(String, f64)> {
+    let recorder = DebuggingRecorder::new();
+    let snapshotter = recorder.snapshotter();
+    ::metrics::with_local_recorder(&recorder, work);
+    let all = snapshotter.snapshot().into_vec().into_iter();
+    let gauges = all.filter_map(|(key, _, _, value)| match value {
+        DebugValue::Gauge(value) => Some((key.key().name().to_owned(), value.into_inner())),
+        _ => None,
+    });
+    gauges.collect()
+}
+
+#[test]
+fn a_journal_that_cannot_be_written_is_told_to_operators() {
+    let recorder = JobRecorder::blank();
+    let told = |is_broken| {
+        recorder.broken(is_broken);
+        gauges(|| log_failure("a", &recorder.journal.finish_partition("a", 0, b"")))
+    };
+    let failing = |value| vec![("cuzk_journal_failing".to_owned(), value)];
+    assert_eq!(told(true), failing(1.0));
+    assert_eq!(told(false), failing(0.0));
 }

@@ -58,7 +58,7 @@ pub(super) struct SimulatedDevice {
     /// True if it adds up bits. That takes a run more time than all else, and no proof of a
     /// run needs the sums.
     adds_bits: AtomicBool,
-    /// Called each time while it adds up bits.
+    /// Called each time while it adds up bits, and in each region.
     meanwhile: Mutex<Box<dyn Fn() + Send>>,
     /// The number of partitions of the batch whose memory it was last asked for.
     batch: AtomicUsize,
@@ -88,7 +88,7 @@ impl SimulatedDevice {
         self.adds_bits.store(true, Ordering::Relaxed);
     }
 
-    /// Has this happen each time while it adds up bits.
+    /// Has this happen each time while it adds up bits, and in each region.
     pub(super) fn meanwhile(&self, happens: impl Fn() + Send + 'static) {
         *self.meanwhile.lock().unwrap() = Box::new(happens);
     }
@@ -157,6 +157,9 @@ impl Backend for SimulatedDevice {
             return Ok(Vec::new());
         }
         (self.meanwhile.lock().unwrap())();
+        if batch.checkpoint.is_cancelled() {
+            return Err(BackendError::Stopped);
+        }
         let resources = Arc::clone(&self.resources);
         CpuBackend::new(resources, Arc::clone(&self.pool)).sum_bits(batch, trace)
     }
@@ -177,6 +180,7 @@ impl Backend for SimulatedDevice {
         if partition.checkpoint.is_cancelled() {
             return Err(BackendError::Stopped);
         }
+        (self.meanwhile.lock().unwrap())();
         let (deed, root) = *self.next.lock().unwrap();
         match deed {
             Deed::ErrorInStart => Err(failure()),

@@ -200,6 +200,44 @@ fn files_that_do_not_fit_are_told_once_and_not_charged() {
     }
 }
 
+/// A partition has read the files, and their memory is not charged. Or it is charged, and one of
+/// the files is gone.
+#[test]
+fn what_is_loaded_or_charged_alone_is_loaded_again() {
+    let case = evicting();
+    let (core, id) = (case.core(), id(POREP));
+    let never = Checkpoint::never();
+    let circuit = core.assets.circuit(id, &never).unwrap();
+    let params = core.params(id, &circuit, &never).unwrap();
+    assert!(!preload(core, id).unwrap().already_loaded);
+    assert!(preload(core, id).unwrap().already_loaded);
+    drop((circuit, params));
+    core.evict(id.into());
+    let circuit = core.assets.circuit(id, &never).unwrap();
+    assert!(!preload(core, id).unwrap().already_loaded);
+    drop(circuit);
+    core.evict(id.into());
+    assert!(evict(core, id).unwrap().was_loaded, "it was charged");
+    assert!(!evict(core, id).unwrap().was_loaded);
+}
+
+/// A device that does not answer has the memory that was free for the files.
+#[test]
+fn files_are_not_charged_where_a_device_took_their_memory() {
+    let case = Case::new(1, false);
+    let (core, id) = (case.core(), id(POREP));
+    preload(core, id).unwrap();
+    let (_, circuit_bytes) = core.assets.costs.parts(id).unwrap();
+    let own_bytes = core.assets.costs.known(id, Lane::Common).unwrap().own_bytes;
+    let admission = &core.dispatch.admission;
+    let taken = Need::own(admission.limits().total_bytes - own_bytes - circuit_bytes);
+    let (mut taken, _) = admission.reserve_evicting(&taken).unwrap();
+    taken.abandon();
+    case.accept(POREP, 1);
+    let shared = core.assets.costs.shared(id);
+    assert_eq!(shared, Some((id.into(), circuit_bytes)));
+}
+
 /// A partition needs 150 MiB. That is known once its circuit was read.
 #[test]
 fn a_job_that_can_never_have_its_memory_is_refused_where_that_is_known() {
@@ -378,9 +416,12 @@ fn multiples_are_asked_for_where_they_are_wanted() {
             case.accept(kind, 1);
             drop(case.admit(Lane::Common).unwrap());
         }
+        let assets = &case.core().assets;
+        let are_wanted = [WINDOW, POREP].map(|kind| assets.wants_multiples(id(kind)));
+        assert_eq!(are_wanted, [false, are_this_cpu]);
         let are_used = are_this_cpu && Isa::ifma().is_some();
         let expected = are_used.then(|| id(POREP).to_string());
-        let asked = case.core().assets.multiples.asked();
+        let asked = assets.multiples.asked();
         assert_eq!(asked, Vec::from_iter(expected));
     }
 }

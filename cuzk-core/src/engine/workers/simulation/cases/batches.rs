@@ -7,6 +7,7 @@ use cuzk_scheduler::admission::Need;
 use cuzk_scheduler::priority::Priority;
 
 use super::*;
+use crate::Error;
 use crate::engine::preload::reserve;
 use crate::engine::workers::batch::sum_bits_together;
 use crate::job::Owner as _;
@@ -251,6 +252,20 @@ fn a_pass_is_given_up_for_what_has_its_turn_before() {
     assert!(first.attempt.bit_sums.is_none() && case.served().is_empty());
     let expected = [(urgent.number(), 0, false), (job.number(), 1, false)];
     assert_eq!(case.with_sums(), expected, "both wait as before");
+}
+
+#[test]
+fn a_pass_that_nobody_needs_any_more_stops() {
+    let case = Case::adding_bits(10);
+    let jobs = [(); 2].map(|()| case.accept(POREP, 1));
+    let ended = jobs.clone();
+    case.life.devices[0].meanwhile(move || {
+        for job in &ended {
+            job.end(Err(Arc::new(Error::Cancelled)));
+        }
+    });
+    assert!(case.add_bits().attempt.bit_sums.is_none());
+    assert!(case.with_sums().iter().all(|(.., has_sums)| !has_sums));
 }
 
 #[test]

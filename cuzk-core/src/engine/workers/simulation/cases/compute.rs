@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::{ptr, thread};
 
+use cuzk_bounded::BoundedJoin as _;
 use cuzk_groth16::backend::HostBG2;
 use cuzk_memory::{Checkpoint, Dealloc};
 use cuzk_scheduler::admission::Need;
@@ -16,6 +17,7 @@ use crate::engine::assets::DigestState;
 use crate::engine::preload::reserve;
 use crate::engine::workers::admission::pool_of;
 use crate::engine::{device_options, devices, host_b_g2};
+use crate::job::Owner as _;
 
 /// Returns the gauges and counters that this thread sets during `work`, by name.
 fn measured(work: impl FnOnce()) -> HashMap<String, f64> {
@@ -32,6 +34,19 @@ fn measured(work: impl FnOnce()) -> HashMap<String, f64> {
         (key.key().name().to_owned(), value)
     });
     metrics.collect()
+}
+
+#[test]
+fn a_thread_of_the_engines_own_pool_may_not_wait_for_it() {
+    let case = Case::new(1, false);
+    let of_pool = case.core().check_caller();
+    assert!(
+        matches!(of_pool, Err(Error::OwnThread)),
+        "the case is its pool"
+    );
+    let core = Arc::clone(case.core());
+    let other = thread::spawn(move || core.check_caller());
+    assert!(other.join_bounded().unwrap().is_ok());
 }
 
 #[test]

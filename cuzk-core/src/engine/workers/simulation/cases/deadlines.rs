@@ -177,3 +177,21 @@ fn what_the_retry_worker_proved_says_nothing_about_the_devices() {
         assert_eq!((submitted.is_ok(), is_late), (is_met, !is_met), "{seconds}");
     }
 }
+
+/// The critical worker is free again once it has brought a partition to its device.
+#[test]
+fn critical_work_on_a_device_keeps_its_worker_for_its_synthesis_only() {
+    let mut case = Case::new(1, false);
+    case.accept(WINNING, 1);
+    assert!(case.dedicated(Lane::Critical));
+    let ready = case.claim(0).unwrap();
+    let region = case.begin(0, ready, Deed::Prove);
+    case.pass(5);
+    let finishing = case.answer(region).unwrap();
+    assert!(case.finish(finishing));
+    let options = JobOptions {
+        deadline: Some(s(5)),
+        ..JobOptions::default()
+    };
+    assert!(case.submit(request(WINNING, 2), options).is_ok());
+}

@@ -1,9 +1,15 @@
 //! Devices that fail: where their partitions go, and which devices get work.
 
+use std::sync::OnceLock;
+
+use cuzk_groth16::CircuitForm;
+use cuzk_groth16::backend::Evaluation;
+
 use super::*;
 use crate::engine::attempt::Attempt;
 use crate::engine::fleet::Claim;
 use crate::job::Owner as _;
+use crate::timeline::Stage;
 
 impl Case {
     fn is_trusted(&self, device: usize) -> bool {
@@ -252,4 +258,35 @@ fn devices_let_go_of_what_is_evicted() {
     assert!(evictions().all(|gone| gone == (1, 1)));
     let own = case.life.own_devices.each_ref();
     assert_eq!(own.map(|device| device.evictions()), [(1, 0); 2]);
+}
+
+#[test]
+fn critical_work_is_evaluated_where_its_device_does_not_do_so() {
+    for form in [CircuitForm::Compiled, CircuitForm::Plain] {
+        let case = Case::with(1, false, |sizes| sizes.config.synthesis.circuit = form);
+        case.accept(WINNING, 1);
+        assert!(case.dedicated(Lane::Critical));
+        let evaluation = case.claim(0).unwrap().synthesized.evaluation;
+        let is_evaluated = matches!(evaluation, Evaluation::Done(_));
+        assert_eq!(is_evaluated, form == CircuitForm::Plain);
+    }
+}
+
+/// This CPU tells of its region while it computes. A GPU tells the times afterwards.
+#[test]
+fn a_gpu_is_shown_at_work_while_it_is_called() {
+    for is_this_cpu in [false, true] {
+        let case = Case::new(1, is_this_cpu);
+        let job = case.accept(POREP, 1);
+        case.make_ready(1);
+        let is_shown = Arc::new(OnceLock::new());
+        let seen = Arc::clone(&is_shown);
+        case.life.devices[0].meanwhile(move || {
+            let shown = job.live().partitions()[0].stage == Some(Stage::Device);
+            seen.set(shown).unwrap();
+        });
+        let (ready, slot) = (case.claim(0).unwrap(), case.core().fleet.slot(0).unwrap());
+        assert!(device::start(case.core(), (0, slot), ready).is_some());
+        assert_eq!(is_shown.get(), Some(&!is_this_cpu));
+    }
 }

@@ -1,10 +1,15 @@
 //! Where an accepted job waits: in the queue, or in the journal.
 
-use cuzk_scheduler::admission::Entrance;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use cuzk_bounded::BoundedJoin as _;
+use cuzk_scheduler::admission::{Entrance, Need};
 
 use super::*;
 use crate::Error;
 use crate::engine::entrance::{await_running, enter, is_idle, may_go};
+use crate::metrics::Refusal;
 
 /// An engine whose queue has room for three partitions.
 fn of_three() -> Case {
@@ -116,6 +121,91 @@ fn nothing_is_waited_for_where_nothing_runs_or_the_time_has_come() {
     case.accept(POREP, 1);
     let _running = case.admit(Lane::Common).unwrap();
     await_running(case.core(), Some(Instant::now()));
+}
+
+#[test]
+fn what_runs_is_waited_for() {
+    let case = of_three();
+    case.accept(POREP, 1);
+    let running = case.admit(Lane::Common).unwrap();
+    let core = Arc::clone(case.core());
+    let waiter = thread::spawn(move || await_running(&core, None));
+    thread::sleep(Duration::from_millis(50));
+    assert!(!waiter.is_finished());
+    drop(running);
+    waiter.join_bounded().unwrap();
+}
+
+#[test]
+fn a_change_of_jobs_is_waited_for() {
+    let case = Case::new(1, false);
+    let core = Arc::clone(case.core());
+    let is_changed = Arc::new(AtomicBool::new(false));
+    let changed = Arc::clone(&is_changed);
+    let waiter = thread::spawn(move || {
+        let is_done = || changed.load(Ordering::SeqCst);
+        core.jobs.wait(Duration::from_secs(3600), is_done);
+        assert!(is_done());
+    });
+    thread::sleep(Duration::from_millis(50));
+    assert!(!waiter.is_finished());
+    is_changed.store(true, Ordering::SeqCst);
+    case.core().jobs.notify();
+    waiter.join_bounded().unwrap();
+}
+
+#[test]
+fn work_stops_with_its_job() {
+    let case = Case::new(1, false);
+    let core = case.core();
+    let job = case.accept(POREP, 1);
+    let admitted = case.admit(Lane::Common).unwrap();
+    let checkpoint = core.dispatch.checkpoint(&admitted.attempt);
+    assert!(checkpoint.check().is_ok());
+    assert!(core.end(&job, Error::Cancelled));
+    assert!(checkpoint.check().is_err());
+}
+
+#[test]
+fn a_job_that_is_not_accepted_has_a_line() {
+    let case = Case::new(1, false);
+    let jobs = &case.core().jobs;
+    let line = |reason| {
+        let log = || jobs.log_not_accepted(("porep", None), reason, &Error::ShuttingDown);
+        logged(log)
+    };
+    assert!(line(Refusal::Invalid).contains("a job is not accepted"));
+    assert_eq!(line(Refusal::Busy), "", "its caller calls again");
+    jobs.log_less();
+    assert_eq!(line(Refusal::Invalid), "");
+}
+
+#[test]
+fn a_job_that_ends_has_a_line() {
+    let case = Case::new(1, false);
+    let job = case.accept(POREP, 1);
+    let lines = logged(|| assert!(case.core().end(&job, Error::Cancelled)));
+    assert!(lines.contains("the job has ended"), "{lines}");
+}
+
+#[test]
+fn an_engine_is_idle_if_nothing_waits_or_runs() {
+    let case = Case::new(1, false);
+    let core = case.core();
+    assert!(is_idle(core));
+    case.accept(POREP, 2);
+    assert!(!is_idle(core), "two partitions wait");
+    let running = [(); 2].map(|()| case.admit(Lane::Common).unwrap());
+    assert!(!is_idle(core), "two partitions run");
+    let in_background = [(); 2].map(|()| {
+        let need = Need::own(1);
+        core.dispatch.admission.reserve(&need).unwrap()
+    });
+    assert!(!is_idle(core), "other work runs as well");
+    drop(running);
+    assert!(!is_idle(core), "the other work runs on");
+    drop(in_background);
+    assert!(is_idle(core));
 }
 
 #[test]

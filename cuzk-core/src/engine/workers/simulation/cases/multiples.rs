@@ -8,6 +8,7 @@ use super::*;
 use crate::Error;
 use crate::engine::assets::cost::KeyFiles;
 use crate::engine::workers::multiples::{Looked, end_look, look_at};
+use crate::timeline::Stage;
 
 /// A circuit whose files take more memory than there is. That is an error once.
 #[test]
@@ -70,5 +71,7 @@ fn multiples_are_made_once() {
         };
         assert_eq!(is_made(), is_wanted && Isa::ifma().is_some());
         assert!(!is_made(), "they are there, or cannot be used");
+        let spans = case.core().timeline.spans();
+        assert!(spans.iter().any(|span| span.stage == Stage::Multiples));
     }
 }

@@ -12,9 +12,22 @@ use crate::engine::attempt::Attempt;
 use crate::engine::dispatch::{is_overtaken, limits, take_waiting};
 use crate::engine::entrance::{held_last, is_held, is_idle};
 use crate::engine::preload;
+use crate::engine::submission::handle;
 use crate::job::Owner as _;
 
 const MIB: u64 = 1 << 20;
+
+#[test]
+fn a_handle_asks_its_job() {
+    let mut case = Case::new(1, false);
+    let job = case.submit(request(POREP, 1), waits("a")).unwrap();
+    let handle = handle(case.core(), Arc::clone(&job));
+    assert_eq!(handle.id(), Some("a"));
+    handle.set_priority(Priority::High);
+    assert_eq!(job.priority(), Priority::High);
+    case.pass(7);
+    assert_eq!(handle.times().total, Duration::from_secs(7));
+}
 
 #[test]
 fn a_drain_holds_what_can_wait_and_nothing_else() {

@@ -56,6 +56,29 @@ fn a_job_says_what_it_waits_for() {
 }
 
 #[test]
+fn a_job_waits_with_its_last_partition() {
+    let case = Case::new(1, false);
+    let job = case.accept(POREP, 2);
+    case.make_ready(1);
+    let finishing = case.start(0, Deed::Prove).unwrap();
+    case.finish(finishing);
+    assert_eq!(of(&case.status(), &job).partitions_done, 1);
+    assert_eq!(case.waits_for(), [Some("waits for a worker".to_owned())]);
+}
+
+#[test]
+fn a_job_says_how_long_ago_it_was_accepted() {
+    let case = Case::new(1, false);
+    let monotonic = Instant::now() - Duration::from_secs(100);
+    set(Some(Time {
+        monotonic,
+        ..case.now
+    }));
+    let job = case.accept(POREP, 1);
+    assert!(of(&case.status(), &job).accepted_s_ago >= 100.0);
+}
+
+#[test]
 fn a_job_that_a_drain_holds_says_so() {
     let case = Case::new(1, false);
     case.accept(POREP, 1);
@@ -100,6 +123,18 @@ fn a_job_without_memory_says_how_much_it_needs() {
     let status = case.status();
     let reason = of(&status, &waiting).waits_for.clone().unwrap();
     assert_eq!(reason, lacking(running[0].memory.own_bytes()));
+}
+
+#[test]
+fn a_job_whose_memory_is_just_free_waits_for_a_worker() {
+    let case = Case::new(1, false);
+    case.accept(POREP, 1);
+    let admission = &case.core().dispatch.admission;
+    let take = |bytes| admission.reserve_evicting(&Need::own(bytes)).unwrap();
+    let _rest = take(admission.usage().total_bytes - READING_BYTES);
+    assert_eq!(case.waits_for(), [Some("waits for a worker".to_owned())]);
+    let _one_more = take(1);
+    assert_ne!(case.waits_for(), [Some("waits for a worker".to_owned())]);
 }
 
 #[test]

@@ -2,18 +2,23 @@
 //!
 //! Each wait has an end, so that a thread that never comes fails its test.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{OnceLock, mpsc};
-use std::thread;
+use std::{fs, thread};
 
+use cuzk_bounded::{BoundedJoin as _, bounded};
 use cuzk_filecoin::{CircuitId, SectorSize};
+use cuzk_scheduler::admission::Need;
 use cuzk_scheduler::priority::Priority;
 use rayon::ThreadPool;
 use tempfile::TempDir;
 
 use super::*;
 use crate::Error;
+use crate::circuits::parameter_files;
 use crate::config::{Config, Devices};
-use crate::engine::workers::Crew;
+use crate::engine::assets::DigestState;
+use crate::engine::workers::{self, Crew};
 use crate::engine::{
     Elsewhere, Engine, GiveBack, PartitionId, QueuedPartition, Remote, devices, serve_one_command,
 };
@@ -102,10 +107,16 @@ fn an_engine_proves_all_priorities_and_ends() {
     assert!(engine.reinstate(9).is_err());
     assert!(engine.preload(id(POREP)).unwrap().already_loaded);
     wait_until("nobody uses it", || engine.evict(id(POREP)).is_ok());
+    let admission = &engine.core.dispatch.admission;
+    let in_background = admission.reserve(&Need::own(1)).unwrap();
+    assert!(!engine.is_idle());
+    drop(in_background);
+    let last = accept(&engine, POREP, 6);
     engine.close();
     let refused = submit(&engine, request(POREP, 1), JobOptions::default());
     assert!(matches!(refused, Err(Error::ShuttingDown)));
-    engine.shutdown();
+    bounded(|| engine.shutdown());
+    assert!(last.poll().unwrap().is_ok(), "it is finished first");
 }
 
 /// Decoding has no checkpoint, so it waits before it begins.
@@ -115,6 +126,7 @@ fn what_can_wait_is_not_decoded_while_critical_work_runs() {
     let engine = place.start();
     let pause = Arc::clone(&engine.core.dispatch.pause);
     let urgent = pause.raise();
+    assert!(engine.is_urgent());
     let (sends, accepted) = mpsc::channel();
     let critical = JobOptions {
         priority: Some(Priority::Critical),
@@ -307,4 +319,68 @@ fn threads_of_devices_that_answer_are_waited_for() {
     crew.spawn(case.core(), "device".to_owned(), work).unwrap();
     crew.join_all_but_the_lost(&case.core().fleet.watchdog);
     assert!(crew.lock().is_empty());
+}
+
+#[test]
+fn threads_of_a_crew_are_waited_for() {
+    let (case, crew) = (Case::new(1, false), Crew::default());
+    let has_ended = Arc::new(AtomicBool::new(false));
+    let ended = Arc::clone(&has_ended);
+    let work = move |_: &Core| {
+        thread::sleep(Duration::from_millis(50));
+        ended.store(true, Ordering::Relaxed);
+    };
+    crew.spawn(case.core(), "slow".to_owned(), work).unwrap();
+    bounded(|| crew.join());
+    assert!(has_ended.load(Ordering::Relaxed));
+}
+
+#[test]
+fn multiples_are_looked_at_until_the_queue_is_closed() {
+    let case = Case::new(1, false);
+    let queue = &case.core().assets.multiples;
+    queue.ask(id(POREP));
+    let core = Arc::clone(case.core());
+    let maker = thread::spawn(move || workers::multiples::run(&core));
+    wait_until("it is looked at", || queue.asked().is_empty());
+    queue.close();
+    maker.join_bounded().unwrap();
+}
+
+#[test]
+fn calls_of_devices_are_looked_at_until_the_watchdog_is_closed() {
+    let case = Case::new(1, false);
+    case.accept(POREP, 1);
+    case.make_ready(1);
+    let region = case.begin(0, case.claim(0).unwrap(), Deed::Prove);
+    let core = Arc::clone(case.core());
+    let looks = thread::spawn(move || workers::watchdog::run(&core, |_| Ok(())));
+    let heartbeat = &case.core().dispatch.heartbeat;
+    let before = heartbeat.count();
+    wait_until("it computes", || heartbeat.count() > before);
+    case.core().fleet.watchdog.close();
+    looks.join_bounded().unwrap();
+    assert!(case.answer(region).is_some());
+}
+
+#[test]
+fn a_comparison_that_is_stopped_finds_nothing() {
+    let case = Case::with(1, false, |sizes| sizes.config.srs.check_digests = true);
+    let asset = CircuitId {
+        sector_size: SectorSize::GiB32,
+        ..id(POREP)
+    };
+    let (core, digests) = (case.core(), &case.core().assets.digests);
+    let vk = parameter_files(asset).unwrap().vk;
+    fs::write(core.config.srs.param_cache.join(vk), "a key").unwrap();
+    let urgent = core.dispatch.pause.raise();
+    digests.ask(asset);
+    let own = Arc::clone(core);
+    let compares = thread::spawn(move || workers::digests::run(&own));
+    let is_compared = || digests.state(asset) == DigestState::Checking;
+    wait_until("it is compared", is_compared);
+    workers::digests::stop(core);
+    compares.join_bounded().unwrap();
+    assert!(is_compared());
+    drop(urgent);
 }
