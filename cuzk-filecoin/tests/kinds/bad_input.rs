@@ -4,10 +4,8 @@ use std::path::PathBuf;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use cuzk_filecoin::Error;
-use cuzk_filecoin::ProofRequest;
-use cuzk_filecoin::decode;
 use cuzk_filecoin::request::{PorepC2, SnapDeals, WindowPost, WinningPost};
+use cuzk_filecoin::{AggregateRequest, Error, ProofRequest, decode};
 use serde_json::{Value, json};
 
 /// The field's modulus, little endian: the least value that is no element.
@@ -36,6 +34,13 @@ fn fault(case: &str, bytes: &[u8]) -> String {
         }
         Err(error) => format!("another error: {error}"),
     }
+}
+
+/// Reads a bundled request with something altered.
+fn read(file: &str, edit: Edit) -> Result<ProofRequest, Error> {
+    let mut request: Value = serde_json::from_slice(&bundled(file)).unwrap();
+    edit(&mut request);
+    ProofRequest::from_json(&serde_json::to_vec(&request).unwrap())
 }
 
 fn check(case: &str, bytes: &[u8], field: &str) {
@@ -944,6 +949,53 @@ fn snap_deals_requests() {
             "vanilla_proofs[0]",
         ),
     ]);
+}
+
+#[test]
+fn an_error_says_what_is_wrong_and_what_to_do() {
+    let rows: [(&str, Edit, &str); 4] = [
+        (
+            "porep.json",
+            |r| r["vanila_proof"] = json!(""),
+            "did you mean vanilla_proof?",
+        ),
+        (
+            "porep.json",
+            |r| r["zzz"] = json!(""),
+            "its own fields are vanilla_proof",
+        ),
+        (
+            "window-post.json",
+            |r| edit_bytes(&mut r["public_sectors"][0]["comm_r"], |b| b[0] ^= 1),
+            "its comm_r is not that of vanilla_proofs[0]",
+        ),
+        (
+            "window-post.json",
+            |r| r["public_sectors"][0]["sector_number"] = json!(1),
+            "the sector of vanilla_proofs[0], got 1",
+        ),
+    ];
+    for (file, edit, expected) in rows {
+        let said = read(file, edit).unwrap_err().to_string();
+        assert!(said.contains(expected), "{said}");
+    }
+}
+
+#[test]
+fn an_aggregate_is_of_one_miner_and_keeps_its_proofs() {
+    let request = |edit| read("porep.json", edit).unwrap();
+    let proof = vec![7; 192];
+    let mut aggregate = AggregateRequest::of(&request(|_| ()), proof.clone()).unwrap();
+    let other = request(|r| r["miner_id"] = json!(1002));
+    let refused = aggregate.push(&other, proof.clone()).unwrap_err();
+    assert!(refused.to_string().starts_with("registered_proof: "));
+    let mut list: Value = serde_json::from_slice(&aggregate.to_json()).unwrap();
+    assert_eq!(list["sectors"][0]["proof"], encode(&proof));
+    for version in [0, 1] {
+        list["aggregation"] = json!(version);
+        let read = AggregateRequest::from_json(&serde_json::to_vec(&list).unwrap());
+        assert_eq!(read.unwrap().is_second_version(), version == 1);
+    }
 }
 
 /// A request without a file gets the same checks.
