@@ -52,9 +52,12 @@ fn tried() -> Result<ExitCode> {
             "Write a test that fails for the mutant. If it changes no result, add its line and the reason to {LIST}."
         );
     }
+    if report.untried > 0 {
+        eprintln!("The time is over. The next run goes on with what was not tried.");
+    }
     let what = choice.to_string();
     println!("{}", report.line(&what));
-    Ok(if report.survivors.is_empty() {
+    Ok(if report.survivors.is_empty() && report.untried == 0 {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE

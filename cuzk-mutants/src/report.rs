@@ -69,10 +69,10 @@ impl Report {
         let found = self.killed + self.hung;
         let tried = found + self.survivors.len();
         let percent = (1000 * found).checked_div(tried).unwrap_or(1000);
-        let passed = if self.survivors.is_empty() {
-            "passed"
-        } else {
-            "failed"
+        let passed = match (self.survivors.is_empty(), self.untried) {
+            (false, _) => "failed",
+            (true, 0) => "passed",
+            (true, _) => "not ended",
         };
         let untried = match self.untried {
             0 => String::new(),
@@ -141,6 +141,11 @@ mod tests {
         assert_eq!(
             report.line("a"),
             "== failed: a: 2 of 3 mutants killed (66.6 %), 1 of them hung; 1 listed with a reason, 1 did not compile, 1 not tried in time"
+        );
+        let cut = Report::new([(&mutants[1], None)], list);
+        assert_eq!(
+            cut.line("a"),
+            "== not ended: a: 0 of 0 mutants killed (100.0 %), 0 of them hung; 0 listed with a reason, 0 did not compile, 1 not tried in time"
         );
         assert_eq!(stale(list, &mutants), ["a/src/x.rs: change 9 @ x"]);
         let verdict = Verdict::Hung("t with a space".to_owned());

@@ -83,7 +83,7 @@ async fn until_answered(calls: &Calls, more: u64) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_call_fails_while_the_daemon_restarts() {
-    let mut daemon = Daemon::start_handed("[server]\ndrain_s = 80\n");
+    let mut daemon = Daemon::start_handed("[server]\ndrain_s = 1000\n");
     daemon.client().await;
     let calls = Arc::new(Calls::default());
     let clients: Vec<_> = (0..CLIENTS)
