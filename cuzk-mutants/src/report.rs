@@ -142,7 +142,7 @@ mod tests {
             report.line("a"),
             "== failed: a: 2 of 3 mutants killed (66.6 %), 1 of them hung; 1 listed with a reason, 1 did not compile, 1 not tried in time"
         );
-        let cut = Report::new([(&mutants[1], None)], list);
+        let cut = Report::new(mutants[1..2].iter().map(|mutant| (mutant, None)), list);
         assert_eq!(
             cut.line("a"),
             "== not ended: a: 0 of 0 mutants killed (100.0 %), 0 of them hung; 0 listed with a reason, 0 did not compile, 1 not tried in time"
