@@ -124,7 +124,7 @@ fn a_mutant_that_no_test_notices_survives() {
     let output = cut.env("CUZK_MUTANTS_SECONDS", "0").output_bounded();
     assert_eq!(
         said(&output.unwrap()).0,
-        "== passed: cuzk-files: 0 of 0 mutants killed (100.0 %), 0 of them hung; 0 listed with a reason, 1 did not compile, 15 not tried in time"
+        "== not ended: cuzk-files: 0 of 0 mutants killed (100.0 %), 0 of them hung; 0 listed with a reason, 1 did not compile, 15 not tried in time"
     );
     let output = mutants(folder.path(), &["cuzk-files", "--survivors"]);
     let (last, survivors) = said(&output);
