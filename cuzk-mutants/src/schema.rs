@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::iter;
 use std::ops::{Range, RangeInclusive};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -240,7 +241,8 @@ fn mutants_at(
     let mut numbers = BTreeSet::new();
     for error in errors(messages) {
         let spans = error["spans"].as_array().into_iter().flatten();
-        for span in spans.filter(|span| span["is_primary"] == true) {
+        let primary = spans.filter(|span| span["is_primary"] == true);
+        for span in primary.flat_map(expansions) {
             let file = span["file_name"].as_str().map(Path::new);
             let file = file.and_then(|file| file.strip_prefix(tree).ok()?.to_str());
             let bytes = bytes(span);
@@ -252,7 +254,27 @@ fn mutants_at(
     numbers
 }
 
+/// Returns a span, and then those of the macros that it comes from, the outermost one last.
+fn expansions(span: &Value) -> impl Iterator<Item = &Value> {
+    iter::successors(Some(span), |span| span.get("expansion")?.get("span"))
+}
+
 fn bytes(span: &Value) -> Option<Range<usize>> {
     let byte = |name| usize::try_from(span.get(name)?.as_u64()?).ok();
     Some(byte("byte_start")?..byte("byte_end")?)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_span_within_a_macro_leads_to_its_call() {
+        let call = json!({"file_name": "lib.rs", "expansion": null});
+        let span = json!({"file_name": "vec.rs", "expansion": {"span": call}});
+        let files = expansions(&span).map(|span| &span["file_name"]);
+        assert_eq!(files.collect::<Vec<_>>(), ["vec.rs", "lib.rs"]);
+    }
 }

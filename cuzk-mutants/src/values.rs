@@ -37,7 +37,7 @@ fn of_type(of: &Type) -> Vec<String> {
         Type::Reference(reference) => of_reference(&reference.elem, reference.mutability.is_some()),
         Type::Paren(inner) => of_type(&inner.elem),
         Type::Group(inner) => of_type(&inner.elem),
-        Type::Array(array) => wrapped("[", of_type(&array.elem), "; _]"),
+        Type::Array(array) => wrapped("std::array::from_fn(|_| ", of_type(&array.elem), ")"),
         // A value of another type than the body's does not compile as `impl Trait`.
         Type::Never(_) | Type::ImplTrait(_) => Vec::new(),
         _ => default(),
@@ -158,6 +158,11 @@ mod tests {
             ["(true, Default::default())", "(false, Default::default())"]
         );
         assert_eq!(of("-> &[u8]").first().unwrap(), "Vec::leak(Vec::new())");
+        // Not every element can be copied.
+        assert_eq!(
+            of("-> [Vec<u8>; 3]").first().unwrap(),
+            "std::array::from_fn(|_| vec![])"
+        );
         assert!(of("-> !").is_empty());
         assert!(of("-> impl Iterator<Item = u8>").is_empty());
     }
