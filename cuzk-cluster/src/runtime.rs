@@ -107,13 +107,15 @@ fn tasks() -> usize {
 
 #[cfg(test)]
 mod tests {
+    use cuzk_bounded::bounded;
+
     use super::*;
 
     #[test]
     fn a_runtime_has_its_threads_after_the_trial() {
         let runtime = start("cuzk-test", 2).unwrap();
         let task = async { thread::current().name().map(str::to_owned) };
-        let name = runtime.block_on(runtime.spawn(task)).unwrap();
+        let name = bounded(|| runtime.block_on(runtime.spawn(task))).unwrap();
         assert_eq!(name.as_deref(), Some("cuzk-test"));
         try_threads(8).unwrap();
     }
@@ -122,16 +124,18 @@ mod tests {
     fn a_runtime_without_threads_runs_on_the_callers() {
         let runtime = without_threads().unwrap();
         let here = thread::current().id();
-        assert_eq!(runtime.block_on(async { thread::current().id() }), here);
+        let there = bounded(|| runtime.block_on(async { thread::current().id() }));
+        assert_eq!(there, here);
     }
 
     #[test]
     fn work_apart_has_a_result_or_an_error() {
         let runtime = start("cuzk-test", 1).unwrap();
         let name = || thread::current().name().map(str::to_owned);
-        let name = runtime.block_on(apart("cuzk-apart", name)).unwrap();
+        let name = bounded(|| runtime.block_on(apart("cuzk-apart", name))).unwrap();
         assert_eq!(name.as_deref(), Some("cuzk-apart"));
-        let panicked = runtime.block_on(apart::<()>("cuzk-apart", || panic!("for the test")));
+        let panics = apart::<()>("cuzk-apart", || panic!("for the test"));
+        let panicked = bounded(|| runtime.block_on(panics));
         let panicked = panicked.unwrap_err().to_string();
         assert_eq!(panicked, "the thread cuzk-apart panicked");
     }

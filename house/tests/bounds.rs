@@ -16,11 +16,14 @@ use proc_macro2::{Delimiter, TokenStream, TokenTree};
 /// Methods without an argument that may wait for ever.
 const WAITS: [&str; 5] = ["join", "output", "recv", "wait", "wait_with_output"];
 
+/// Methods that may wait for ever, with whatever argument.
+const WAITS_FOR: [&str; 2] = ["block_on", "wait_while"];
+
 /// Functions in whose arguments anything may wait.
 const BOUNDS: [&str; 2] = ["bounded", "bounded_by"];
 
 /// Files with as many calls that are no such wait.
-const OTHERS: [(&str, usize, &str); 4] = [
+const OTHERS: [(&str, usize, &str); 7] = [
     (
         "cuzk-scheduler/tests/model.rs",
         18,
@@ -40,6 +43,21 @@ const OTHERS: [(&str, usize, &str); 4] = [
         "cuzk-core/tests/documents/programs.rs",
         1,
         "a program of a document, which another test runs",
+    ),
+    (
+        "cuzk-server/src/server/tests.rs",
+        1,
+        "each mutated call, which takes less than a thread for its bound would",
+    ),
+    (
+        "cuzk-server/tests/http/mutated.rs",
+        2,
+        "inputs are tried for as long as the run is told",
+    ),
+    (
+        "cuzk/tests/calls/fake.rs",
+        1,
+        "a server, which serves until its test has ended",
     ),
 ];
 
@@ -67,7 +85,7 @@ fn waits(tokens: TokenStream) -> Vec<String> {
         let is_method = at >= 2 && is(at - 2, ".") && group.delimiter() == Delimiter::Parenthesis;
         let is_future = is(at + 1, ".") && is(at + 2, "await");
         let has_no_argument = group.stream().is_empty() && WAITS.contains(&name.as_str());
-        if is_method && !is_future && (has_no_argument || name == "wait_while") {
+        if is_method && !is_future && (has_no_argument || WAITS_FOR.contains(&name.as_str())) {
             found.push(name);
         } else if !BOUNDS.contains(&name.as_str()) {
             found.extend(waits(group.stream()));
@@ -160,6 +178,7 @@ fn a_wait_without_a_bound_is_found() {
         found("condition.wait_while(guard, |is| *is)"),
         ["wait_while"]
     );
+    assert_eq!(found("on.block_on(async { x.send().await })"), ["block_on"]);
     assert_eq!(found("bounded(|| child.wait()).unwrap()"), [""; 0]);
     assert_eq!(
         found("x.recv().await; x.join(\", \"); // x.recv()"),

@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use async_nats::jetstream;
+use cuzk_bounded::bounded;
 use cuzk_cluster::ledger::{self, Others};
 use cuzk_cluster::nats::{ClusterError, Home, Limits, Owner, OwnerSetup, Settings};
 use cuzk_cluster::subject::Subject;
@@ -17,10 +18,11 @@ pub(crate) fn with_context(server: &Server, act: impl AsyncFnOnce(jetstream::Con
         .enable_all()
         .build()
         .unwrap();
-    runtime.block_on(async {
+    let acted = async {
         let client = async_nats::connect(server.url()).await.unwrap();
         act(jetstream::new(client)).await;
-    });
+    };
+    bounded(|| runtime.block_on(acted));
 }
 
 struct Nobody;

@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use async_nats::jetstream;
+use cuzk_bounded::bounded;
 use cuzk_cluster::nats::Settings;
 use cuzk_scheduler::priority::Priority;
 
@@ -18,12 +19,13 @@ fn leader(servers: &[Server]) -> Option<usize> {
         .enable_all()
         .build()
         .unwrap();
-    let name = runtime.block_on(async {
+    let name = async {
         let client = async_nats::connect(servers[0].url()).await.unwrap();
         let mut stream = jetstream::new(client).get_stream("CUZK_WORK").await.ok()?;
         let info = stream.info().await.ok()?;
         info.cluster.as_ref()?.leader.clone()
-    });
+    };
+    let name = bounded(|| runtime.block_on(name));
     name?.strip_prefix("nats-")?.parse().ok()
 }
 

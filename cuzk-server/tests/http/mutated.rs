@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::http::{Method, Request, Uri};
+use cuzk_bounded::bounded;
 use cuzk_server::http::{router, serve};
 use cuzk_testing::fuzz::Corpus;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -74,7 +75,7 @@ fn mutated_paths_and_queries_are_answered_or_refused() {
 #[test]
 fn mutated_connections_end_and_the_server_goes_on() {
     let runtime = runtime();
-    let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
+    let listener = bounded(|| runtime.block_on(TcpListener::bind("127.0.0.1:0"))).unwrap();
     let address = listener.local_addr().unwrap();
     let router = router(Arc::new(MadeUp::default()));
     let server = runtime.spawn(serve(listener, router, std::future::pending()));
@@ -102,7 +103,8 @@ fn mutated_connections_end_and_the_server_goes_on() {
         assert!(is_expected, "{reply}");
     });
     println!("{count} connections");
-    let reply = runtime.block_on(talk(b"GET /livez HTTP/1.1\r\nhost: a\r\n\r\n"));
+    let live = talk(b"GET /livez HTTP/1.1\r\nhost: a\r\n\r\n");
+    let reply = bounded(|| runtime.block_on(live));
     assert_eq!(reply, b"HTTP/1.1 200");
     assert!(!server.is_finished());
 }

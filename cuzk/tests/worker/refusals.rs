@@ -49,7 +49,7 @@ fn a_stream_of_someone_else_is_told() {
         .enable_all()
         .build()
         .unwrap();
-    runtime.block_on(make_foreign_stream(&server));
+    cuzk_bounded::bounded(|| runtime.block_on(make_foreign_stream(&server)));
     let log = refused("", &["--cluster", &server.url()]);
     assert!(log.contains("stream CUZK_WORK: retention"), "{log}");
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use async_nats::jetstream::{self, Context, consumer::pull};
+use cuzk_bounded::bounded;
 use cuzk_filecoin::ProofKind;
 
 use crate::fixture::{Daemon, Worker};
@@ -135,7 +136,7 @@ fn a_worker_cannot_touch_streams() {
         .enable_all()
         .build()
         .unwrap();
-    let answers = runtime.block_on(async {
+    let answers = async {
         let seed = std::fs::read_to_string(trusted.path("worker.nkey")).unwrap();
         let client = async_nats::ConnectOptions::with_nkey(seed)
             .add_root_certificates(trusted.path("ca.pem"))
@@ -146,7 +147,8 @@ fn a_worker_cannot_touch_streams() {
         context.set_timeout(Duration::from_secs(1));
         assert!(context.get_stream("CUZK_WORK").await.is_ok(), "it may look");
         forbidden(&context).await
-    });
+    };
+    let answers = bounded(|| runtime.block_on(answers));
     for (what, is_done) in answers {
         assert!(!is_done, "a worker could {what}");
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use cuzk_bounded::bounded;
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 use tokio::runtime::Handle;
@@ -126,7 +127,7 @@ impl Machines {
             _ if self.is_ill(Machine::Server) => {}
             _ => {
                 self.count("deleted streams");
-                on.block_on(delete_streams(&self.server.url()));
+                bounded(|| on.block_on(delete_streams(&self.server.url())));
             }
         }
     }
