@@ -13,6 +13,7 @@ use cuzk_core::job::{RequestBytes, priority_of};
 use cuzk_core::{Engine, JobHandle, JobOptions, Priority, ProofKind};
 use tokio::sync::Semaphore;
 
+use crate::blocking::blocking_at_once;
 use crate::intake::Way;
 use crate::request::Submission;
 
@@ -101,7 +102,7 @@ impl Jobs {
             place.ok()
         };
         let jobs = Arc::clone(self);
-        let taken = tokio::task::spawn_blocking(move || {
+        let taken = blocking_at_once(move || {
             let waits = submission.may_wait();
             // The engine decodes in this order. It cannot look into a message for the kind.
             let priority = submission.priority.unwrap_or(priority_of(submission.kind));
@@ -122,12 +123,7 @@ impl Jobs {
         });
         let taken = taken.await;
         drop(place);
-        taken.unwrap_or_else(|panic| {
-            Err(cuzk_core::Error::Internal {
-                stage: "submission",
-                problem: panic.to_string(),
-            })
-        })
+        taken.flatten()
     }
 
     /// Waits for a job that the engine knows.

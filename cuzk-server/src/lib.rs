@@ -5,6 +5,7 @@
 //! a reply that says how its job stands.
 
 pub mod access;
+mod blocking;
 pub mod check;
 mod circuit_name;
 pub mod client;

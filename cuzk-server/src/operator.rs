@@ -6,8 +6,10 @@ use std::sync::Arc;
 
 use tonic::{Request, Response, Status};
 
+use crate::blocking::blocking;
 use crate::daemon::Daemon;
 use crate::http::report_json;
+use crate::reply;
 use crate::wire::operator::{self as wire, operator_server::Operator};
 
 /// The service. Clones are the same service.
@@ -27,8 +29,8 @@ impl OperatorService {
         work: impl FnOnce(&Daemon) -> T + Send + 'static,
     ) -> Result<T, Status> {
         let daemon = Arc::clone(&self.daemon);
-        let done = tokio::task::spawn_blocking(move || work(&daemon)).await;
-        done.map_err(|panic| Status::internal(panic.to_string()))
+        let done = blocking(move || work(&daemon)).await;
+        done.map_err(|error| reply::refused(&error))
     }
 }
 

@@ -88,8 +88,14 @@ pub(crate) fn refused(error: &Error) -> Status {
         Error::TooLate { .. } | Error::DeadlinePassed => Status::deadline_exceeded(message),
         error if error.is_busy() => Status::resource_exhausted(message),
         Error::NoMemory(_) | Error::InUse { .. } => Status::resource_exhausted(message),
-        // An operator makes room on the disk, and the journal is opened again.
-        error if ErrorCode::of(error) == ErrorCode::JournalFailing => {
+        // An operator makes room on the disk, and the journal is opened again. Threads come back
+        // when other programs end theirs.
+        error
+            if matches!(
+                ErrorCode::of(error),
+                ErrorCode::JournalFailing | ErrorCode::Threads
+            ) =>
+        {
             Status::resource_exhausted(message)
         }
         // An operator can mend these, and the input stays as it is.

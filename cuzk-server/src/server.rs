@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use cuzk_core::config::{Address, ConfigError};
 use cuzk_core::engine::{check_address_space, devices};
+use cuzk_core::error::ErrorCode;
 use cuzk_core::{Config, Engine};
 use tokio::sync::watch;
 use tonic::service::Routes;
@@ -19,6 +20,7 @@ use tonic_health::pb::health_server::{Health, HealthServer};
 use tonic_reflection::server::Builder as Reflection;
 
 use crate::access::{Access, AccessError};
+use crate::blocking::blocking;
 use crate::cluster::Place;
 use crate::cluster::settings::{ClusterSettings, SettingsError};
 use crate::daemon::{Daemon, Parts, SetLogLevel};
@@ -209,8 +211,7 @@ async fn run(
         match request {
             Request::Reload => {
                 let daemon = Arc::clone(daemon);
-                // The log says how it went.
-                tokio::task::spawn_blocking(move || daemon.reload().ok());
+                tokio::spawn(reload_apart(daemon));
             }
             Request::StopNow(signal) => std::process::exit(i32::from(signal.exit_code())),
             Request::Stop(signal) => {
@@ -221,6 +222,13 @@ async fn run(
     }
     stop(daemon, &mut signals).await;
     Ok(())
+}
+
+/// Reads the configuration again. The log says how it went.
+async fn reload_apart(daemon: Arc<Daemon>) {
+    if let Err(error) = blocking(move || daemon.reload().ok()).await {
+        tracing::error!(code = %ErrorCode::of(&error), "the configuration was not read again: {error}");
+    }
 }
 
 /// Stops in order. A second signal ends the process at once.

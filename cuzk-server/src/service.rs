@@ -12,6 +12,7 @@ use cuzk_core::error::ErrorCode;
 use cuzk_filecoin::CircuitId;
 use tonic::{Request, Response, Status};
 
+use crate::blocking::blocking;
 use crate::circuit_name::{self, translated};
 use crate::daemon::Daemon;
 use crate::http::metrics_text;
@@ -53,9 +54,8 @@ impl Service {
     /// Returns the metrics, which are made on a thread that may block.
     async fn metrics_text(&self) -> Result<String, Status> {
         let sources = Arc::clone(&self.daemon.sources);
-        let text = tokio::task::spawn_blocking(move || metrics_text(sources.as_ref()));
-        text.await
-            .map_err(|panic| Status::internal(panic.to_string()))
+        let text = blocking(move || metrics_text(sources.as_ref())).await;
+        text.map_err(|error| reply::refused(&error))
     }
 
     /// Runs `work` on a thread that may block.
@@ -64,9 +64,8 @@ impl Service {
         work: impl FnOnce(&Engine) -> cuzk_core::Result<T> + Send + 'static,
     ) -> Result<T, Status> {
         let engine = Arc::clone(&self.daemon.engine);
-        let done = tokio::task::spawn_blocking(move || work(&engine)).await;
-        done.map_err(|panic| Status::internal(panic.to_string()))?
-            .map_err(|error| reply::refused(&error))
+        let done = blocking(move || work(&engine)).await.flatten();
+        done.map_err(|error| reply::refused(&error))
     }
 }
 

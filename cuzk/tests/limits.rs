@@ -1,7 +1,8 @@
 //! Commands under limits of the process. On each rung of a ladder a command does its work, or ends
 //! with an error that names the limit. `cuzk prove` has ladders of threads and of the address
 //! space. A daemon, a worker and a proxy have ladders of threads and of open files. A daemon and a
-//! worker are also under a limit of the address space that is too low for them.
+//! worker are also under a limit of the address space that is too low for them. A daemon that runs
+//! is left without threads for its calls.
 
 #![cfg(target_os = "linux")]
 #![allow(
@@ -105,8 +106,8 @@ fn prove(limited: &[&str], folder: &Path, rung: u32) -> Output {
 /// Returns a number of a user that has no process. Only the system's first user becomes
 /// another. The limit counts all threads of a user, so each ladder of threads has its own user.
 fn another_user(folder: &Path, ladder: u32) -> Option<String> {
-    assert!(ladder < 5);
-    let id = (100_000 + 5 * std::process::id() + ladder).to_string();
+    assert!(ladder < 6);
+    let id = (100_000 + 6 * std::process::id() + ladder).to_string();
     let as_other = ["setpriv", "--reuid", &id, "--regid", &id, "--clear-groups"];
     let may_run = Command::new(as_other[0])
         .args(&as_other[1..])
@@ -318,6 +319,77 @@ fn commands_with_few_threads_are_an_error_and_no_panic() {
         }
         assert!(ended_well, "{command:?} does not end well on 200 threads");
     }
+}
+
+/// A process that is killed if its test fails.
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        self.0.kill().ok();
+        self.0.wait_bounded().ok();
+    }
+}
+
+/// Sets the soft limit of the threads of a user of `id`, for the user's process `child`.
+fn limit_threads(id: &str, child: &Child, threads: u32) {
+    let set = Command::new("setpriv")
+        .args(["--reuid", id, "--regid", id, "--clear-groups", "prlimit"])
+        .args(["--pid", &child.id().to_string()])
+        .arg(format!("--nproc={threads}:"))
+        .output_bounded()
+        .unwrap();
+    assert!(set.status.success(), "{set:?}");
+}
+
+/// Each call has a thread of its own. The limit of a daemon that runs is lowered below the threads
+/// that it has, and raised again.
+#[test]
+fn a_daemon_that_gets_no_thread_says_so_and_goes_on() {
+    let folder = prepared();
+    let Some(id) = another_user(folder.path(), 5) else {
+        return skipped("a_daemon_that_gets_no_thread_says_so_and_goes_on");
+    };
+    let [daemon, ..] = services(folder.path());
+    let log = folder.path().join("log");
+    let child = Command::new("setpriv")
+        .args(["--reuid", &id, "--regid", &id, "--clear-groups"])
+        .arg(env!("CARGO_BIN_EXE_cuzk"))
+        .args(&daemon.arguments)
+        .env("FIL_PROOFS_PARAMETER_CACHE", param_cache())
+        .env("XDG_STATE_HOME", folder.path())
+        .current_dir(folder.path())
+        .stderr(std::fs::File::create(&log).unwrap())
+        .spawn()
+        .unwrap();
+    let mut child = Killed(child);
+    let told = || std::fs::read_to_string(&log).unwrap();
+    let begun = Instant::now();
+    while !(daemon.has_started)(folder.path(), &told()) {
+        assert!(begun.elapsed() < PATIENCE, "{}", told());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let address = format!("unix://{}", folder.path().join("serve.sock").display());
+    let resume = || {
+        let output = Command::new(env!("CARGO_BIN_EXE_cuzk"))
+            .args(["drain", "--resume", "--address", &address])
+            .output_bounded()
+            .unwrap();
+        (
+            output.status.success(),
+            String::from_utf8(output.stderr).unwrap(),
+        )
+    };
+    limit_threads(&id, &child.0, 1);
+    let (succeeds, error) = resume();
+    assert!(!succeeds && error.contains("[CUZK-0012]"), "{error}");
+    assert!(error.contains("ulimit -u"), "{error}");
+    limit_threads(&id, &child.0, 200);
+    let (succeeds, error) = resume();
+    assert!(succeeds, "{error}");
+    terminate(&child.0);
+    assert!(child.0.wait_bounded().unwrap().success(), "{}", told());
+    assert!(!told().contains("panicked"), "{}", told());
 }
 
 #[test]

@@ -26,6 +26,7 @@ use tokio_stream::wrappers::ReceiverStream;
 
 use super::report::report;
 use super::{Failure, Shared, Sources, error};
+use crate::blocking::blocking;
 
 /// The most event streams at a time.
 pub(super) const SUBSCRIBERS_MAX: usize = 64;
@@ -81,8 +82,8 @@ impl Events {
             return Ok(Arc::clone(look));
         }
         let sources = Arc::clone(&self.sources);
-        let look = tokio::task::spawn_blocking(move || Look::at(sources.as_ref())).await;
-        let look = Arc::new(look.map_err(|_| Failure)?);
+        let look = blocking(move || Look::at(sources.as_ref())).await;
+        let look = Arc::new(look.map_err(|error| Failure::of(&error))?);
         *last = Some(Arc::clone(&look));
         Ok(look)
     }

@@ -31,7 +31,9 @@ use axum::http::{StatusCode, Uri};
 use axum::middleware::map_response;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use cuzk_core::Error;
 use cuzk_core::engine::Status;
+use cuzk_core::error::ErrorCode;
 use cuzk_core::timeline::{Timeline, WaterfallOptions, chrome_trace, waterfall_svg};
 use cuzk_filecoin::CircuitId;
 use serde_json::json;
@@ -43,6 +45,7 @@ pub use self::readiness::{Phase, Readiness};
 pub use self::report::json as report_json;
 pub use self::serve::{CONNECTIONS_MAX, serve};
 pub use self::starting::LateRouter;
+use crate::blocking::blocking;
 use crate::cluster::ClusterStatus;
 
 /// The daemon, as the paths ask it. The methods may block.
@@ -160,8 +163,8 @@ impl Shared {
         R: Send + 'static,
     {
         let sources = Arc::clone(&self.sources);
-        let asked = tokio::task::spawn_blocking(move || ask(sources.as_ref())).await;
-        asked.map_err(|_| Failure)
+        let asked = blocking(move || ask(sources.as_ref())).await;
+        asked.map_err(|error| Failure::of(&error))
     }
 
     /// Asks for a picture of the timeline, after the pictures that others wait for.
@@ -174,8 +177,17 @@ impl Shared {
     }
 }
 
-/// A handler that could not answer, because a source panicked or the runtime ends.
+/// A handler that could not answer: a source panicked, the system gave no thread, or the runtime
+/// ends.
 struct Failure;
+
+impl Failure {
+    /// Logs an error, which the reply does not tell.
+    fn of(error: &Error) -> Self {
+        tracing::warn!(code = %ErrorCode::of(error), "a page was not made: {error}");
+        Self
+    }
+}
 
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {

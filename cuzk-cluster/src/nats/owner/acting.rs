@@ -4,6 +4,7 @@
 //! before its result is acknowledged.
 
 use std::sync::Arc;
+use std::thread;
 
 use tokio::runtime::Handle;
 
@@ -17,6 +18,15 @@ use crate::nats::lock;
 pub(super) fn run(shared: &Arc<Shared>, handle: &Handle) {
     while let Some(action) = shared.next_action() {
         carry_out(Arc::clone(shared), action, handle);
+    }
+}
+
+/// Runs `work` on a thread of its own, or here where the system gives none. Then the actions after
+/// it are late.
+fn apart(name: &str, work: impl FnOnce() + Clone + Send + 'static) {
+    let thread = thread::Builder::new().name(name.to_owned());
+    if thread.spawn(work.clone()).is_err() {
+        work();
     }
 }
 
@@ -41,7 +51,7 @@ fn carry_out(shared: Arc<Shared>, action: Action, handle: &Handle) {
             check,
             node,
             proof,
-        } => drop(handle.spawn_blocking(move || {
+        } => apart("cuzk-verify", move || {
             let Some(is_good) = shared.home.verify(&id, &proof) else {
                 return;
             };
@@ -49,7 +59,7 @@ fn carry_out(shared: Arc<Shared>, action: Action, handle: &Handle) {
                 tracing::warn!(%id, %node, "the proof of a node does not verify");
             }
             shared.with(|state, now| state.ledger.verified(&id, check, is_good, now));
-        })),
+        }),
         Action::ProveAtHome { id } => {
             let others = lock(&shared.state).ledger.others(&id);
             shared.home.prove(&id, others);

@@ -16,6 +16,7 @@ use crate::ledger::{Position, Receipt, Survey};
 use crate::message::{Control, Message, Outcome, Presence, Sign, Work, WorkId};
 use crate::name::Name;
 use crate::nats::{ClusterError, ERROR_PAUSE, TRACE_HEADER, lock, objects, streams};
+use crate::runtime;
 use crate::subject::Subject;
 
 /// The time between two calls of the ledger's tick.
@@ -162,8 +163,9 @@ async fn try_publish(
     let stream = stream.ok_or_else(missing)?;
     let connection = shared.link.connection()?;
     let of_task = Arc::clone(shared);
-    let input = tokio::task::spawn_blocking(move || of_task.home.input(&id)).await;
-    let input = input.ok().flatten().ok_or(ClusterError::NoInput)?;
+    let input = runtime::apart("cuzk-input", move || of_task.home.input(&id)).await;
+    let input = input.map_err(|problem| ClusterError::request("read an input", problem))?;
+    let input = input.ok_or(ClusterError::NoInput)?;
     if !work.input.is(&input) {
         return Err(ClusterError::OtherInput);
     }

@@ -74,8 +74,9 @@ pub(super) fn run() -> Result<(), Failure> {
         for number in 0..LARGE {
             tokio::spawn(send(socket.clone(), spread(number, LARGE), Pace::Fast));
         }
-        let end = tokio::task::spawn_blocking(|| std::io::stdin().lines().for_each(drop));
-        end.await.map_err(failed)
+        let end = || std::io::stdin().lines().for_each(drop);
+        let ended = cuzk_cluster::runtime::apart("cuzk-input", end).await;
+        ended.map_err(failed)
     })?;
     // Nothing that is sent is waited for.
     std::process::exit(0)
