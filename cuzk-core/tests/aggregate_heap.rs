@@ -8,12 +8,12 @@ use cuzk_core::Config;
 use cuzk_core::aggregate::{AggregationKeys, aggregate_request, memory_bytes};
 use cuzk_groth16::aggregate::keys_bytes;
 use cuzk_kernels::Isa;
-use cuzk_testing::heap::CountingHeap;
+use cuzk_testing::heap::{PeakAlloc, most_bytes};
 use cuzk_testing::{folder_with_porep_key, param_cache, put_srs};
 use rayon::ThreadPoolBuilder;
 
 #[global_allocator]
-static HEAP: CountingHeap = CountingHeap::new();
+static HEAP: PeakAlloc = PeakAlloc;
 
 /// The most proofs of this test: enough for multi-scalar multiplications.
 const PROOFS: usize = 256;
@@ -32,7 +32,7 @@ fn an_aggregation_has_on_the_heap_no_more_than_is_charged() {
             let pool = ThreadPoolBuilder::new().num_threads(threads);
             let pool = pool.build().unwrap();
             let keys = AggregationKeys::new(&config);
-            let used = HEAP.most_bytes(|| {
+            let used = most_bytes(HEAP, || {
                 let aggregate = || aggregate_request(&config, &keys, &request).unwrap();
                 drop(pool.install(aggregate));
             }) as u64;

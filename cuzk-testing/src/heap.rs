@@ -4,56 +4,35 @@
 //! allocate meanwhile:
 //!
 //! ```
-//! use cuzk_testing::heap::CountingHeap;
+//! use cuzk_testing::heap::{PeakAlloc, most_bytes};
 //!
 //! #[global_allocator]
-//! static HEAP: CountingHeap = CountingHeap::new();
+//! static HEAP: PeakAlloc = PeakAlloc;
 //!
-//! assert!(HEAP.most_bytes(|| drop(vec![7_u8; 1000])) >= 1000);
+//! assert!(most_bytes(HEAP, || drop(vec![7_u8; 1000])) >= 1000);
 //! ```
-#![allow(unsafe_code)] // counts what it hands on to the system's allocator
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+pub use peak_alloc::PeakAlloc;
 
-/// The system's allocator, which counts the bytes that are out.
-#[derive(Debug, Default)]
-pub struct CountingHeap {
-    out_bytes: AtomicUsize,
-    most_bytes: AtomicUsize,
+/// Returns the most bytes that `work` had on the heap at once, over those that were there before.
+///
+/// # Panics
+/// If `heap` is not the process's global allocator: it would count nothing.
+pub fn most_bytes(heap: PeakAlloc, work: impl FnOnce()) -> usize {
+    heap.reset_peak_usage();
+    let before = heap.peak_usage();
+    assert_ne!(before, 0, "the heap is not the process's global allocator");
+    work();
+    heap.peak_usage() - before
 }
 
-impl CountingHeap {
-    /// Returns an allocator that has given nothing.
-    #[must_use]
-    pub const fn new() -> Self {
-        Self {
-            out_bytes: AtomicUsize::new(0),
-            most_bytes: AtomicUsize::new(0),
-        }
-    }
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-    /// Returns the most bytes that `work` had out at once, over those that were out before.
-    pub fn most_bytes(&self, work: impl FnOnce()) -> usize {
-        let before = self.out_bytes.load(Relaxed);
-        self.most_bytes.store(before, Relaxed);
-        work();
-        self.most_bytes.load(Relaxed) - before
-    }
-}
-
-// SAFETY: all of it is the system's.
-unsafe impl GlobalAlloc for CountingHeap {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let out = self.out_bytes.fetch_add(layout.size(), Relaxed) + layout.size();
-        self.most_bytes.fetch_max(out, Relaxed);
-        // SAFETY: the caller's.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        self.out_bytes.fetch_sub(layout.size(), Relaxed);
-        // SAFETY: the caller's.
-        unsafe { System.dealloc(block, layout) }
+    #[test]
+    #[should_panic(expected = "not the process's global allocator")]
+    fn another_heap_is_not_counted() {
+        most_bytes(PeakAlloc, || drop(vec![7_u8; 1000]));
     }
 }

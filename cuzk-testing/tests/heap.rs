@@ -10,7 +10,7 @@ use cuzk_kernels::msm::{
     Bits, MsmMemory, MsmTerm, MsmTermSize, PackedScalars, g1_columns, g1_of_terms, g2_columns,
     g2_of_terms,
 };
-use cuzk_testing::heap::CountingHeap;
+use cuzk_testing::heap::{PeakAlloc, most_bytes};
 use ff::Field;
 use group::prime::PrimeCurveAffine;
 use rand::SeedableRng;
@@ -18,7 +18,7 @@ use rand_chacha::ChaCha8Rng;
 use rayon::ThreadPoolBuilder;
 
 #[global_allocator]
-static HEAP: CountingHeap = CountingHeap::new();
+static HEAP: PeakAlloc = PeakAlloc;
 
 /// Scalars each of which is wide, or a one, or a zero.
 const TERMS: usize = 1 << 14;
@@ -69,11 +69,11 @@ fn sums_have_on_the_heap_what_is_said() {
             in_g1();
             for (used, said) in [
                 (
-                    HEAP.most_bytes(in_g1),
+                    most_bytes(HEAP, in_g1),
                     MsmMemory::of_g1(isa, &counts, threads),
                 ),
                 (
-                    HEAP.most_bytes(in_g2),
+                    most_bytes(HEAP, in_g2),
                     MsmMemory::of_g2(isa, &counts, threads),
                 ),
             ] {
@@ -110,9 +110,9 @@ fn columns_have_on_the_heap_what_is_said(g1: &[G1Affine], g2: &[G2Affine]) {
             // Once before, for what is made once.
             in_g1();
             let said = MsmMemory::of_g1_columns(isa, columns.len(), TERMS, threads);
-            check(HEAP.most_bytes(in_g1), said.heap_bytes, threads, isa);
+            check(most_bytes(HEAP, in_g1), said.heap_bytes, threads, isa);
             let said = MsmMemory::of_g2_columns(isa, columns.len(), TERMS, threads);
-            check(HEAP.most_bytes(in_g2), said.heap_bytes, threads, isa);
+            check(most_bytes(HEAP, in_g2), said.heap_bytes, threads, isa);
         }
     }
 }

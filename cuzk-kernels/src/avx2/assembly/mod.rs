@@ -176,11 +176,9 @@ macro_rules! run {
 
 mod product;
 mod reduce;
-mod square;
 
-pub(super) use product::{add_product, product, product_scalars};
+pub(super) use product::{add_product, product, product_scalars, square};
 pub(super) use reduce::{clear_low, clear_low_scalars, reduce_high, reduce_high_scalars};
-pub(super) use square::square;
 
 #[cfg(test)]
 pub(super) mod tests;
