@@ -1,6 +1,8 @@
 //! Servers that a worker cannot use, and configurations that name none: each is told by name,
 //! with the exit code of bad input.
 
+use cuzk_bounded::bounded;
+
 use crate::fixture::Worker;
 use crate::server::{Server, make_foreign_stream, old_server};
 
@@ -49,7 +51,7 @@ fn a_stream_of_someone_else_is_told() {
         .enable_all()
         .build()
         .unwrap();
-    cuzk_bounded::bounded(|| runtime.block_on(make_foreign_stream(&server)));
+    bounded(|| runtime.block_on(make_foreign_stream(&server)));
     let log = refused("", &["--cluster", &server.url()]);
     assert!(log.contains("stream CUZK_WORK: retention"), "{log}");
 }
