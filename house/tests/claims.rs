@@ -1,4 +1,5 @@
-//! Claims of the documents and of comments are no wider than the tests behind them.
+//! Claims of the documents and of comments are no wider than the tests behind them. A test that
+//! names an error passes for that one only.
 
 #![allow(clippy::unwrap_used, reason = "a failure in a test fails the test")]
 
@@ -149,4 +150,39 @@ fn as_many_bugs_can_be_planted_as_the_page_says() {
     assert_eq!(bugs.count(), 15, "change the number of the page, too");
     let page = top.text(Path::new("ARCHITECTURE.md")).unwrap();
     assert!(page.contains("`planted.rs` has fifteen bugs"));
+}
+
+/// Returns how often the last arm of a `match` takes any error for the one that an arm before it
+/// names: `other => assert!(other.is_err())`.
+fn any_error_passes(text: &str) -> usize {
+    let words: Vec<_> = text.split_whitespace().collect();
+    let line = words.join(" ").replace("assert!( ", "assert!(");
+    let arms = line.match_indices(" => assert!(");
+    let passes = arms.filter(|(at, arrow)| {
+        let name = line[..*at].rsplit([' ', '(']).next().unwrap_or_default();
+        line[at + arrow.len()..].starts_with(&format!("{name}.is_err()"))
+    });
+    passes.count()
+}
+
+#[test]
+fn an_arm_for_any_error_counts_and_one_for_a_result_does_not() {
+    let asserted = "assert!(other.is_err(), \"{other:?}\")";
+    assert_eq!(any_error_passes(&format!("other => {asserted},")), 1);
+    let broken = asserted.replacen('(', "(\n    ", 1);
+    assert_eq!(any_error_passes(&format!("    other => {broken},")), 1);
+    assert_eq!(any_error_passes(&format!("Some(_) => {asserted},")), 0);
+}
+
+#[test]
+fn a_named_error_is_the_only_one_that_passes() {
+    let top = top();
+    let mut found = Vec::new();
+    for path in source_files(&top).unwrap() {
+        if path.extension().is_some_and(|end| end == "rs") {
+            let count = any_error_passes(&top.text(&path).unwrap());
+            found.extend((count > 0).then(|| format!("{}: {count}", path.display())));
+        }
+    }
+    assert!(found.is_empty(), "let another error fail: {found:?}");
 }

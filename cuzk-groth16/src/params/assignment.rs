@@ -232,3 +232,151 @@ impl Unknowns {
         true
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a failure here fails the test")]
+
+    use bellperson::{Circuit, ConstraintSystem, SynthesisError};
+    use cuzk_kernels::quotient::quotient;
+    use cuzk_testing::circuits::{Mimc, Sha256Chain};
+    use rand::SeedableRng;
+
+    use super::*;
+
+    /// Returns an assignment with the number of passes that it took.
+    fn draw(program: &Program<Scalar>) -> (Result<Assignment, NoAssignment>, usize) {
+        let mut passes = 0;
+        let mut rng = ChaCha8Rng::seed_from_u64(7);
+        let drawn = Assignment::draw(program, Isa::PORTABLE, &mut rng, |pass| {
+            assert_eq!(pass, passes);
+            passes += 1;
+        });
+        (drawn, passes)
+    }
+
+    /// The slow twin: each row is computed by itself, term by term, once the values are drawn.
+    fn check(program: &Program<Scalar>, drawn: &Assignment) {
+        let sum = |terms: &[RowTerm<Scalar>], values: &[Scalar]| -> Scalar {
+            let terms = terms.iter();
+            let products =
+                terms.map(|&(column, coefficient)| coefficient * values[column as usize]);
+            products.sum()
+        };
+        let [x, y, z] = &drawn.multipliers;
+        let [mut a, mut b] = [(); 2].map(|()| vec![Scalar::ZERO; domain_len(program)]);
+        for (row, [in_a, in_b, in_c]) in program.unfold().enumerate() {
+            (a[row], b[row]) = (sum(&in_a, &drawn.witness), sum(&in_b, &drawn.witness));
+            let combined = sum(&in_a, x) + sum(&in_b, y) + sum(&in_c, z);
+            assert_eq!(combined, a[row] * b[row], "row {row}");
+        }
+        // The rows that Groth16 appends.
+        for input in 0..program.num_inputs() {
+            a[program.rows() + input] = drawn.witness[input];
+            assert_eq!(x[input], Scalar::ZERO, "input {input}");
+        }
+        let domain = Domain::with(Isa::PORTABLE, a.len().trailing_zeros()).unwrap();
+        quotient(&domain, &mut a, &mut b).unwrap();
+        assert!(drawn.quotient == a);
+    }
+
+    #[test]
+    fn the_equation_of_each_row_holds() {
+        let mimc = cuzk_pce::compile(Mimc::blank(20)).unwrap();
+        let sha256 = cuzk_pce::compile(Sha256Chain::blank(1)).unwrap();
+        let passes = [mimc, sha256].map(|program| {
+            let (drawn, passes) = draw(&program);
+            check(&program, &drawn.unwrap());
+            passes
+        });
+        println!("{passes:?} passes");
+    }
+
+    /// The product of a variable and another, with each of the coefficients. The second row has
+    /// no unknown that the first has not.
+    struct Twice([u64; 2]);
+
+    impl Circuit<Scalar> for Twice {
+        fn synthesize<CS: ConstraintSystem<Scalar>>(
+            self,
+            cs: &mut CS,
+        ) -> Result<(), SynthesisError> {
+            let mut variable =
+                || cs.alloc(|| "variable", || Err(SynthesisError::AssignmentMissing));
+            let [a, b, c] = [variable()?, variable()?, variable()?];
+            for coefficient in self.0 {
+                let coefficient = Scalar::from(coefficient);
+                cs.enforce(
+                    || "product",
+                    |terms| terms + (coefficient, a),
+                    |terms| terms + b,
+                    |terms| terms + c,
+                );
+            }
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_row_without_an_unknown_of_its_own_holds_or_is_told() {
+        let same = cuzk_pce::compile(Twice([3, 3])).unwrap();
+        let (drawn, passes) = draw(&same);
+        check(&same, &drawn.unwrap());
+        assert_eq!(passes, 1);
+        let other = cuzk_pce::compile(Twice([3, 4])).unwrap();
+        let (drawn, passes) = draw(&other);
+        assert!(matches!(drawn, Err(NoAssignment::Unsolved { rows: 2 })));
+        assert_eq!(passes, PASSES_MAX);
+    }
+
+    /// So many pairs of rows, `a · b = c + d` and `4a · b = c`. The second has no unknown of its own
+    /// unless it comes first.
+    struct Pairs(usize);
+
+    impl Circuit<Scalar> for Pairs {
+        fn synthesize<CS: ConstraintSystem<Scalar>>(
+            self,
+            cs: &mut CS,
+        ) -> Result<(), SynthesisError> {
+            for _ in 0..self.0 {
+                let mut variable =
+                    || cs.alloc(|| "variable", || Err(SynthesisError::AssignmentMissing));
+                let [a, b] = [variable()?, variable()?];
+                let [c, d] = [variable()?, variable()?];
+                cs.enforce(|| "sum", |lc| lc + a, |lc| lc + b, |lc| lc + c + d);
+                let four = Scalar::from(4);
+                cs.enforce(|| "one", |lc| lc + (four, a), |lc| lc + b, |lc| lc + c);
+            }
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn rows_that_come_first_are_moved_at_once() {
+        let program = cuzk_pce::compile(Pairs(PASSES_MAX + 4)).unwrap();
+        let (drawn, passes) = draw(&program);
+        check(&program, &drawn.unwrap());
+        assert_eq!(passes, 2);
+    }
+
+    #[test]
+    fn a_column_may_be_in_a_row_twice() {
+        let [one, two, three] = [1, 2, 3].map(Scalar::from);
+        let mut unknowns = Unknowns {
+            values: [(); 3].map(|()| vec![three; 2]),
+            is_used: [(); 3].map(|()| vec![false; 2]),
+        };
+        unknowns.is_used[0][0] = true;
+        // 1 · 3 in A, and 3 · v in C, is 15.
+        let terms = [vec![(0, one)], vec![], vec![(1, one), (1, two)]];
+        assert!(unknowns.solve(&terms, Scalar::from(15)));
+        assert_eq!(unknowns.values[2][1], Scalar::from(4));
+        assert_eq!(unknowns.values[0][0], three);
+    }
+
+    #[test]
+    fn the_memory_is_that_of_the_vectors() {
+        let [of_variable, of_place] = [4 * 32 + 3, 3 * 32 + 16];
+        assert_eq!(Assignment::bytes(10, 16), 10 * of_variable + 16 * of_place);
+    }
+}

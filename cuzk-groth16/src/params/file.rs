@@ -368,3 +368,32 @@ fn decode_key(path: &Path, bytes: &[u8]) -> Result<VerifyingKey<Bls12>, ParamsEr
     }
     Ok(vk)
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a failure here fails the test")]
+
+    use cuzk_kernels::Isa;
+    use cuzk_testing::circuits::Mimc;
+
+    use super::*;
+    use crate::params::{ToxicWaste, generate};
+
+    #[test]
+    fn a_digest_is_of_the_key_and_of_the_length() {
+        let program = cuzk_pce::compile(Mimc::blank(3)).unwrap();
+        let params = |seed| {
+            let (waste, mut bytes) = (ToxicWaste::from_seed(seed), Vec::new());
+            let generated = generate(&program, &waste, Isa::PORTABLE, &mut bytes, |_, _| {});
+            let mut key = Vec::new();
+            generated.unwrap().vk.write(&mut key).unwrap();
+            let params = ParamsFile::of_bytes(Path::new("in memory"), bytes).unwrap();
+            assert_eq!(params.key_bytes(), key);
+            params
+        };
+        let [of_3, again, of_4] = [3, 3, 4].map(params);
+        assert_eq!(of_3.file_bytes(), of_4.file_bytes());
+        assert_eq!(of_3.digest(), again.digest());
+        assert_ne!(of_3.digest(), of_4.digest());
+    }
+}

@@ -252,6 +252,15 @@ mod tests {
     use super::*;
     use ff::Field;
 
+    #[test]
+    fn the_memory_is_that_of_the_assignment() {
+        let mimc = cuzk_testing::circuits::Mimc::blank(20);
+        let program = cuzk_pce::compile(mimc).unwrap();
+        // Two rows a round, and those of the two inputs.
+        let said = Assignment::bytes(program.num_variables(), 64);
+        assert_eq!(relation_bytes(&program), said);
+    }
+
     /// The slow twin: a sum of products, one by one.
     #[test]
     fn a_combination_is_the_sum_of_its_products() {

@@ -1,9 +1,14 @@
 //! Files of circuits, parameters and multiples: what is opened is what was written, and
 //! nothing else is.
 
-#![allow(clippy::unwrap_used, reason = "a failure here fails the test")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a failure here fails the test"
+)]
 
 mod batch;
+mod cache;
 mod check;
 mod circuit_cache;
 mod file;

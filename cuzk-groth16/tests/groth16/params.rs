@@ -280,13 +280,35 @@ fn unusable_circuits_and_waste_are_refused() {
         spoil(&mut waste);
         match generate(&program, &waste, Isa::best(), &mut out, |_, _| {}) {
             Err(GenerateError::DegenerateWaste { what }) => assert_eq!(what, expected),
-            other => assert!(other.is_err(), "{expected}: {other:?}"),
+            other => panic!("{expected}: {other:?}"),
         }
         assert!(out.is_empty());
     }
 }
 
 /// A file with these bytes; the folder goes when it is dropped.
+/// Of a key whose parts are another's one by one.
+#[test]
+fn a_key_is_of_one_waste() {
+    let [own, other] = [1, 2].map(waste);
+    let key = |waste: &ToxicWaste| theirs(Chain::of(3), waste).vk;
+    let (good, strange) = (key(&own), key(&other));
+    assert!(own.is_of(&good) && other.is_of(&strange));
+    assert!(!own.is_of(&strange));
+    type Replace = fn(&mut VerifyingKey<Bls12>, &VerifyingKey<Bls12>);
+    let parts: [Replace; 4] = [
+        |key, from| key.alpha_g1 = from.alpha_g1,
+        |key, from| key.beta_g2 = from.beta_g2,
+        |key, from| key.gamma_g2 = from.gamma_g2,
+        |key, from| key.delta_g2 = from.delta_g2,
+    ];
+    for replace in parts {
+        let mut mixed = good.clone();
+        replace(&mut mixed, &strange);
+        assert!(!own.is_of(&mixed));
+    }
+}
+
 fn file_of(bytes: &[u8]) -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("circuit.params");
@@ -369,7 +391,7 @@ fn a_circuit_is_told_from_its_neighbours() {
                 assert_eq!(query, expected);
                 assert_ne!(want, got);
             }
-            other => assert!(other.is_err(), "{expected}: {other:?}"),
+            other => panic!("{expected}: {other:?}"),
         }
     }
 }
@@ -425,7 +447,7 @@ fn damaged_lengths_are_refused() {
                     assert_eq!(got, part, "cut at {len}");
                     assert!(expected_bytes > got_bytes && got_bytes == len as u64);
                 }
-                other => assert!(other.is_err(), "cut at {len}: {other:?}"),
+                other => panic!("cut at {len}: {other:?}"),
             }
         }
         // The count is hostile, one more, one less.
@@ -455,7 +477,7 @@ fn damaged_lengths_are_refused() {
                 (good.len() as u64, good.len() as u64 + 1)
             );
         }
-        other => assert!(other.is_err(), "{other:?}"),
+        other => panic!("{other:?}"),
     }
     let mut no_inputs = good[..864].to_vec();
     no_inputs.extend([0; 6 * 4]);
@@ -609,7 +631,7 @@ fn damaged_points_are_found_when_read() {
                 assert!(reason.starts_with(expected_reason), "{reason}");
                 assert!(reason.ends_with("circuit.params"), "{reason}");
             }
-            other => assert!(other.is_err(), "{expected_reason}: {other:?}"),
+            other => panic!("{expected_reason}: {other:?}"),
         }
     }
 }

@@ -1,17 +1,20 @@
 //! Damaged points that only the circuit shows: `check_relation`.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use bellperson::{ConstraintSystem, SynthesisError};
 use blstrs::{G1Affine, G2Affine, Scalar};
 use cuzk_filecoin::ProofKind;
-use cuzk_groth16::Circuit;
 use cuzk_groth16::params::{
     ParamCache, ParamsError, ParamsFile, QueryName, Relation, ToxicWaste, check_points,
     check_relation, generate,
 };
+use cuzk_groth16::{Circuit, compile, setup};
 use cuzk_kernels::Isa;
-use group::UncompressedEncoding;
+use cuzk_testing::circuits::Mimc;
+use group::prime::PrimeCurveAffine;
+use group::{Curve, UncompressedEncoding};
 
 use crate::file::{File, G1_BYTES, IC};
 
@@ -55,6 +58,26 @@ fn negate(bytes: &mut [u8]) {
         G1_BYTES => negative::<G1Affine>(bytes),
         _ => negative::<G2Affine>(bytes),
     }
+}
+
+#[test]
+fn other_generators_are_told() {
+    let circuit = Arc::new(compile("mimc", Mimc::blank(20)).unwrap());
+    let standard = ToxicWaste::from_seed(3);
+    let other = ToxicWaste {
+        g1: (G1Affine::generator() * Scalar::from(2)).to_affine(),
+        ..standard
+    };
+    let check = |waste: &ToxicWaste| {
+        let bytes = setup(&circuit, waste).unwrap().bytes().to_vec();
+        let lengths = circuit.query_lengths();
+        let (_folder, params) = File { bytes, lengths }.open();
+        let parts = (circuit.program(), circuit.densities());
+        check_relation(&params.unwrap(), parts, Isa::best(), |_| ())
+    };
+    assert_eq!(check(&standard).unwrap(), Relation::Holds);
+    let told = check(&other).unwrap_err().to_string();
+    assert!(told.contains("not of the standard generators"), "{told}");
 }
 
 /// Damages the point at one place. The other place is of the same query.
