@@ -32,7 +32,8 @@ pub(crate) async fn blocking<T: Send + 'static>(
     .await
 }
 
-/// Runs `work` on a thread of its own without a place. The caller bounds how many there are.
+/// Runs `work` on a thread of its own without a place: for submissions, which have places of their
+/// own. A WinningPoSt waits for none, so only connections and their streams bound its threads.
 ///
 /// # Errors
 /// As [`blocking`].
