@@ -18,4 +18,4 @@ if [ "${1:-}" = "--write" ]; then
     export CUZK_WRITE_BINDINGS="$PWD/src/bindings.rs"
 fi
 # With the features of the whole workspace, so that little is built twice.
-exec cargo test --release --locked --workspace --features supraseal-sys/bindgen --test bindings
+exec cargo test --profile "${CUZK_PROFILE:-release}" --locked --workspace --features supraseal-sys/bindgen --test bindings

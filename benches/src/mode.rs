@@ -73,7 +73,7 @@ pub fn thread_counts() -> Vec<usize> {
 /// are wanted: `CUZK_BENCH_SVG` is set.
 pub fn plot_path(name: &str) -> Option<PathBuf> {
     env::var_os("CUZK_BENCH_SVG")?;
-    // target/release/deps/TARGET-HASH
+    // target/PROFILE/deps/TARGET-HASH
     let target = env::current_exe().ok()?.ancestors().nth(3)?.to_owned();
     Some(target.join("criterion").join(format!("{name}.svg")))
 }

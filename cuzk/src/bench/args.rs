@@ -63,9 +63,10 @@ pub(crate) struct Bench {
     /// The stage to measure.
     #[arg(value_enum)]
     pub(crate) stage: BenchStage,
-    /// The circuit's kind, for stages that have one.
-    #[arg(long, default_value_t = ProofKind::WindowPost)]
-    pub(crate) kind: ProofKind,
+    /// The circuit's kind, for stages that have one. Default: window-post. The server measures
+    /// winning-post and porep, or the one of them that is named here.
+    #[arg(long)]
+    pub(crate) kind: Option<ProofKind>,
     /// The circuit's sector size. 2KiB has a bundled request. Witnesses, and proofs of
     /// one partition, are measured at other sizes too, over a made-up sector. The
     /// parameters of other sizes must exist.
@@ -113,10 +114,15 @@ pub(crate) struct Bench {
 }
 
 impl Bench {
+    /// Returns the kind for stages that have one kind.
+    pub(crate) fn kind(&self) -> ProofKind {
+        self.kind.unwrap_or(ProofKind::WindowPost)
+    }
+
     /// Returns the circuit that the arguments name.
     pub(crate) fn circuit(&self) -> CircuitId {
         CircuitId {
-            kind: self.kind,
+            kind: self.kind(),
             sector_size: self.sector_size,
         }
     }

@@ -33,20 +33,20 @@ pub(super) fn bundled_job(args: &Bench) -> Result<Box<dyn Statement>, Failure> {
             args.sector_size
         )));
     }
-    Ok(decode(&bundled_request(args.kind)?)?)
+    Ok(decode(&bundled_request(args.kind())?)?)
 }
 
 /// Returns the bundled request, or one over a sector of another size.
 fn request(args: &Bench) -> Result<ProofRequest, Failure> {
     match args.sector_size {
-        SectorSize::KiB2 => bundled_request(args.kind),
-        size => Ok(vanilla::make(args.kind, size, 0)?),
+        SectorSize::KiB2 => bundled_request(args.kind()),
+        size => Ok(vanilla::make(args.kind(), size, 0)?),
     }
 }
 
 pub(super) fn of_circuit(comparison: Comparison, args: &Bench) -> Vec<Comparison> {
     vec![Comparison {
-        kind: Some(args.kind.to_string()),
+        kind: Some(args.kind().to_string()),
         ..comparison
     }]
 }
@@ -68,7 +68,7 @@ pub(crate) fn pce(args: &Bench) -> Result<Vec<Comparison>, Failure> {
     }
     let comparison = Comparison::alone("pce", args.sector_size.to_string(), times);
     Ok(vec![Comparison {
-        kind: Some(args.kind.to_string()),
+        kind: Some(args.kind().to_string()),
         peer: Some("plain CSR"),
         ours_bytes: Some(bytes.0 as u64),
         peer_bytes: Some(bytes.1),

@@ -123,7 +123,7 @@ pub(super) fn run(context: &Context, args: &Bench, host: &Host) -> Result<(), Fa
     }
     let report = Report {
         stage: "cluster",
-        kind: args.kind.name(),
+        kind: args.kind().name(),
         partitions: statement.partitions(),
         input_bytes: statement.partition_request(0).map_err(failed)?.len(),
         machine: host.clone(),

@@ -45,7 +45,7 @@ pub(super) fn engine_config(context: &Context) -> Config {
 }
 
 pub(crate) fn engine(context: &Context, args: &Bench) -> Result<Vec<Comparison>, Failure> {
-    for kind in [ProofKind::Porep, ProofKind::WinningPost, args.kind] {
+    for kind in [ProofKind::Porep, ProofKind::WinningPost, args.kind()] {
         let id = CircuitId {
             kind,
             sector_size: SectorSize::KiB2,
@@ -134,7 +134,7 @@ fn wait_for_region(engine: &Engine, job: &JobHandle) {
 
 /// Measures many jobs in flight, against one after the other.
 fn many(engine: &Engine, args: &Bench) -> Result<Comparison, Failure> {
-    let request = bundled_request(args.kind)?;
+    let request = bundled_request(args.kind())?;
     // Priority `normal` for every kind, because critical jobs run one after the other.
     let submit = |request: &ProofRequest| {
         let options = JobOptions {
@@ -161,7 +161,7 @@ fn many(engine: &Engine, args: &Bench) -> Result<Comparison, Failure> {
     let medians = alternate(args.runs, at_once, in_turn)?;
     let size = format!("{IN_FLIGHT} in flight");
     Ok(Comparison {
-        kind: Some(args.kind.to_string()),
+        kind: Some(args.kind().to_string()),
         ..medians.into_comparison("throughput", size, "one at a time")
     })
 }
@@ -169,7 +169,7 @@ fn many(engine: &Engine, args: &Bench) -> Result<Comparison, Failure> {
 /// Measures the time of a proof that is none of decoding, synthesis, proving and
 /// verifying.
 fn overhead(engine: &Engine, args: &Bench) -> Result<Comparison, Failure> {
-    let request = bundled_request(args.kind)?;
+    let request = bundled_request(args.kind())?;
     let (mut whole, mut rest) = (Vec::new(), Vec::new());
     for _ in 0..args.runs {
         let started = Instant::now();
@@ -183,7 +183,7 @@ fn overhead(engine: &Engine, args: &Bench) -> Result<Comparison, Failure> {
     let (whole_s, rest_s) = (median(whole), median(rest));
     Ok(Comparison {
         stage: "overhead",
-        kind: Some(args.kind.to_string()),
+        kind: Some(args.kind().to_string()),
         size: format!("{:.2} % of the proof", 100.0 * rest_s / whole_s),
         threads: rayon::current_num_threads(),
         ours_s: rest_s,

@@ -131,8 +131,21 @@ fn the_stage_of_the_engine_prints_the_machine_and_its_lines() {
 
 #[test]
 fn the_stage_of_the_server_prints_the_machine_and_its_lines() {
-    let kinds = ["server winning-post, ", "server porep, "];
-    prints(&["server"], &kinds);
+    // The step `added` of .ci/nightly has a PoRep, too.
+    let stage = ["server", "--kind", "winning-post"];
+    prints(&stage, &["server winning-post, "]);
+    for refused in [
+        &["server", "--kind", "snap-deals"][..],
+        &["server", "--kind", "porep", "--flood"],
+    ] {
+        let output = cuzk(&[&["bench"], refused].concat());
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            stderr.contains("measures winning-post and porep"),
+            "{stderr}"
+        );
+        assert_eq!(output.status.code(), Some(2), "{stderr}");
+    }
 }
 
 #[test]

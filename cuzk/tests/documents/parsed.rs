@@ -65,6 +65,7 @@ fn cargo(command: &str) -> Option<String> {
     while let Some(word) = words.next() {
         let is_known = match word {
             "--release" | "--locked" | "--workspace" => true,
+            "--profile" => ["profiling", "tests"].contains(&words.next().unwrap_or_default()),
             "-p" | "--package" => {
                 let name = words.next().unwrap_or_default();
                 packages.iter().any(|package| package["name"] == name)
@@ -143,6 +144,7 @@ fn a_command_with_a_mistake_is_found() {
         "cuzk --config x.toml worker",
         "NVCC=$(x) cargo build --release --features cuzk/cuda --bin cuzk",
         "cargo run --release --bin cuzk -- demo",
+        "cargo test --profile tests --workspace",
         "cargo deb --package cuzk --no-build",
         ".ci/run",
     ] {
@@ -155,6 +157,7 @@ fn a_command_with_a_mistake_is_found() {
         "cuzk --config x.toml worker --nobody",
         "cargo build --release --features cuzk/cudas",
         "cargo build --release --bin cuzks",
+        "cargo test --profile test --workspace",
         "cargo run --release --bin cuzk -- demos",
         "for x in y; do",
         ".ci/walk",

@@ -120,7 +120,7 @@ impl Running {
         let counters = Counters::open();
         let running = Self {
             engine: for_one_command(Engine::start(arm.configure(engine_config(context))?)?),
-            request: bundled_request(args.kind)?,
+            request: bundled_request(args.kind())?,
             counters,
         };
         let most = args.in_flight.iter().copied().max().unwrap_or(1);

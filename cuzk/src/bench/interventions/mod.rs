@@ -38,7 +38,7 @@ pub(super) fn run(context: &Context, args: &Bench, host: &Host) -> Result<(), Fa
     }
     let svg = args.svg.as_deref().map(OutputPath::new).transpose()?;
     let id = CircuitId {
-        kind: args.kind,
+        kind: args.kind(),
         sector_size: SectorSize::KiB2,
     };
     ensure_parameters(context, id)?;

@@ -67,7 +67,7 @@ impl Report {
         Some(Self {
             stage: "interventions",
             machine: host.clone(),
-            kind: args.kind.to_string(),
+            kind: args.kind().to_string(),
             cores: thread::available_parallelism().map_or(1, usize::from),
             threads: arms.first()?.arm.threads,
             partition_workers: context.config.synthesis.partition_workers,

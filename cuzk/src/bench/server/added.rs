@@ -69,29 +69,33 @@ struct Case {
     target_ms: f64,
 }
 
+impl Case {
+    fn of(kind: ProofKind) -> Result<Self, Failure> {
+        let (request, target_ms) = match kind {
+            ProofKind::Porep => (requests::large_porep()?, 150.0),
+            other => (requests::bundled(other)?, 2.0),
+        };
+        Ok(Self {
+            kind,
+            request,
+            target_ms,
+        })
+    }
+}
+
 pub(super) fn run(
     context: &Context,
     args: &Bench,
     host: &Host,
     folder: &Path,
+    kinds: &[ProofKind],
 ) -> Result<(), Failure> {
     let doing = Doing::begin("starting a daemon and an engine");
     let embedded = embedded(&config_with_journal(context, folder, "embedded.redb"))?;
     let config = config_with_journal(context, folder, "daemon.redb");
     let daemon = Daemon::start(config, folder)?;
-    let cases = [
-        Case {
-            kind: ProofKind::WinningPost,
-            request: requests::bundled(ProofKind::WinningPost)?,
-            target_ms: 2.0,
-        },
-        Case {
-            kind: ProofKind::Porep,
-            request: requests::large_porep()?,
-            target_ms: 150.0,
-        },
-    ];
-    for (at, case) in cases.iter().enumerate() {
+    for (at, &kind) in kinds.iter().enumerate() {
+        let case = &Case::of(kind)?;
         let input = requests::input(&case.request);
         let mut pairs = Vec::new();
         for run in 0..=args.runs {

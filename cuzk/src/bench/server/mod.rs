@@ -27,7 +27,8 @@ pub(super) fn run(context: &Context, args: &Bench, host: &Host) -> Result<(), Fa
     if args.child {
         return senders::run();
     }
-    for kind in [ProofKind::Porep, ProofKind::WinningPost] {
+    let kinds = kinds(args)?;
+    for &kind in &kinds {
         let id = CircuitId {
             kind,
             sector_size: SectorSize::KiB2,
@@ -42,7 +43,19 @@ pub(super) fn run(context: &Context, args: &Bench, host: &Host) -> Result<(), Fa
     if args.flood {
         flood::run(context, args, host, &folder)
     } else {
-        added::run(context, args, host, &folder)
+        added::run(context, args, host, &folder, &kinds)
+    }
+}
+
+/// Returns the kinds that are measured. A flood needs both.
+fn kinds(args: &Bench) -> Result<Vec<ProofKind>, Failure> {
+    let kinds = [ProofKind::WinningPost, ProofKind::Porep];
+    match args.kind {
+        None => Ok(kinds.to_vec()),
+        Some(kind) if kinds.contains(&kind) && !args.flood => Ok(vec![kind]),
+        Some(_) => Err(Failure::input(
+            "--kind: the stage server measures winning-post and porep, and both with --flood",
+        )),
     }
 }
 
