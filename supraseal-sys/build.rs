@@ -50,15 +50,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let blst_include = env::var("DEP_BLST_BINDINGS")
         .map_err(|_| "the blst crate exported no include path; build it from its source")?;
 
-    let cuda = env::var_os("CARGO_FEATURE_CUDA").is_some();
-    let toolkit = cuda.then(Toolkit::find).transpose()?;
-    let device = toolkit
-        .map(|toolkit| DeviceCode::compile(&root, toolkit))
-        .transpose()?;
-    compile(&root, &blst_include, device.as_ref());
-    // Linked after the code that calls it.
-    if let Some(device) = &device {
-        device.link();
+    // docs.rs sets it, and has no nvcc. Documentation links nothing.
+    println!("cargo::rerun-if-env-changed=DOCS_RS");
+    if env::var_os("DOCS_RS").is_none() {
+        compile_and_link(&root, &blst_include)?;
     }
     #[cfg(feature = "bindgen")]
     generate_bindings(&root, &blst_include)?;
@@ -66,6 +61,20 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::metadata=include={}", root.display());
     for path in ["wrapper.h", "csrc", "cuda", "build"] {
         println!("cargo::rerun-if-changed={path}");
+    }
+    Ok(())
+}
+
+fn compile_and_link(root: &Path, blst_include: &str) -> Result<(), Box<dyn Error>> {
+    let cuda = env::var_os("CARGO_FEATURE_CUDA").is_some();
+    let toolkit = cuda.then(Toolkit::find).transpose()?;
+    let device = toolkit
+        .map(|toolkit| DeviceCode::compile(root, toolkit))
+        .transpose()?;
+    compile(root, blst_include, device.as_ref());
+    // Linked after the code that calls it.
+    if let Some(device) = &device {
+        device.link();
     }
     Ok(())
 }
@@ -173,6 +182,9 @@ impl DeviceCode {
             .arg(&objects)
             .args(&sources)
             .current_dir(&objects);
+        if env::var("OPT_LEVEL")? == "0" {
+            command.args(["-Xcicc=-O1", "-Xptxas=-O1"]);
+        }
         let output = command.output()?;
         let said = String::from_utf8_lossy(&output.stderr);
         if !output.status.success() {

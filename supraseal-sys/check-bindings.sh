@@ -17,5 +17,7 @@ fi
 if [ "${1:-}" = "--write" ]; then
     export CUZK_WRITE_BINDINGS="$PWD/src/bindings.rs"
 fi
-# With the features of the whole workspace, so that little is built twice.
-exec cargo test --profile "${CUZK_PROFILE:-release}" --locked --workspace --features supraseal-sys/bindgen --test bindings
+# With the features of the whole workspace, so that little is built twice. The C++ side is built for
+# nothing but to be linked.
+profile=${CUZK_PROFILE:-release}
+exec cargo test --profile "$profile" --config "profile.$profile.package.supraseal-sys.opt-level = 0" --locked --workspace --features supraseal-sys/bindgen --test bindings

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Everything that the Go module must pass. With CUZK_BINARY it tests against that program,
-# too.
+# too. Arguments are options of `go test`: -short leaves out what takes minutes.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -13,4 +13,4 @@ go vet ./...
 go -C internal/generate vet ./...
 go -C internal/generate run . -check
 # Proofs on a loaded machine take longer than the ten minutes that Go allows by default.
-go test -timeout 40m ./...
+go test -timeout 40m "$@" ./...

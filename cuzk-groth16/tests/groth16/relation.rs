@@ -104,9 +104,8 @@ fn indices(file: &File, query: QueryName) -> [usize; 3] {
     [0, len / 2, len - 1]
 }
 
-#[test]
-fn generated_parameters_of_each_kind_are_those_of_the_circuit() {
-    for kind in ProofKind::ALL {
+fn check_generated(kinds: [ProofKind; 2]) {
+    for kind in kinds {
         crate::circuit_with_params(kind);
         let cache = ParamCache::new(crate::param_cache());
         let path = cache.params_path(&cuzk_testing::files(kind));
@@ -114,6 +113,17 @@ fn generated_parameters_of_each_kind_are_those_of_the_circuit() {
         let checked = check_of(&params, kind, Isa::best()).unwrap();
         assert_eq!(checked, Relation::Holds, "{kind}");
     }
+}
+
+#[test]
+fn generated_parameters_of_posts_are_those_of_the_circuit() {
+    check_generated([ProofKind::WindowPost, ProofKind::WinningPost]);
+}
+
+#[test]
+#[ignore = "takes minutes; .ci/nightly runs it"]
+fn generated_parameters_of_sealing_are_those_of_the_circuit() {
+    check_generated([ProofKind::Porep, ProofKind::SnapDeals]);
 }
 
 #[test]

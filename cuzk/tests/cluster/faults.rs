@@ -21,11 +21,11 @@ async fn the_work_of_a_killed_worker_goes_to_another() {
     let mut daemon = daemon(&server.url(), &["--no-local"]);
     let mut dies = Worker::start(&server.url(), "dies");
     let client = daemon.client().await;
-    let porep = proving(&client, "porep");
+    let update = proving(&client, "snap-deals");
     dies.await_log("begun");
     dies.kill();
     let _lives = Worker::start(&server.url(), "lives");
-    porep.await.unwrap();
+    update.await.unwrap();
     assert_eq!((proved_here(&daemon), proved_by(&daemon, "lives")), (0, 1));
 }
 
@@ -42,10 +42,10 @@ async fn all_goes_on_when_the_server_is_back() {
     });
     // PoSts go on here, and sealing waits.
     proving(&client, "window-post").await.unwrap();
-    let porep = proving(&client, "porep");
+    let update = proving(&client, "snap-deals");
     server.restart();
     let _worker = Worker::start(&server.url(), "one");
-    porep.await.unwrap();
+    update.await.unwrap();
     assert_eq!((proved_here(&daemon), proved_by(&daemon, "one")), (1, 1));
     assert!(cluster(&daemon)["problem"].is_null());
 }
@@ -57,13 +57,13 @@ async fn a_daemon_that_was_killed_gets_the_proof_of_its_worker() {
     let mut daemon = daemon(&server.url(), &["--no-local"]);
     let worker = Worker::start(&server.url(), "one");
     let client = daemon.client().await;
-    let porep = proving(&client, "porep");
+    let update = proving(&client, "snap-deals");
     worker.await_log("begun");
     daemon.kill();
-    assert!(porep.await.is_err(), "its call ended with the daemon");
+    assert!(update.await.is_err(), "its call ended with the daemon");
     daemon.start_again();
     let client = daemon.client().await;
-    proving(&client, "porep").await.unwrap();
+    proving(&client, "snap-deals").await.unwrap();
     assert_eq!((proved_here(&daemon), proved_by(&daemon, "one")), (0, 1));
 }
 
@@ -74,7 +74,7 @@ async fn garbage_of_a_worker_is_no_proof_and_is_counted_against_it() {
     let mut daemon = daemon(&server.url(), &["--no-local"]);
     let client = daemon.client().await;
     let liar = Double::start(&server.url(), "liar", Kind::Liar).await;
-    let porep = proving(&client, "porep");
+    let update = proving(&client, "snap-deals");
     until("the lie is found", || {
         let nodes = cluster(&daemon)["nodes"].clone();
         let nodes = nodes.as_array().unwrap().clone();
@@ -83,7 +83,7 @@ async fn garbage_of_a_worker_is_no_proof_and_is_counted_against_it() {
             .any(|node| node["name"] == "liar" && node["faults"] == 1)
     });
     let _honest = Worker::start(&server.url(), "honest");
-    porep.await.unwrap();
+    update.await.unwrap();
     assert_eq!(proved_by(&daemon, "liar"), 0);
     liar.end().await;
 }

@@ -10,8 +10,8 @@ use crate::fixture::{Client, Daemon, prove, request, verify};
 use crate::hands::{Worker, cluster, daemon, proved_by, proved_here, until};
 use crate::server::Server;
 
-/// The PoReps that are accepted before the server goes.
-const POREPS: usize = 4;
+/// The updates of sectors that are accepted before the server goes. A PoRep takes twice the time.
+const UPDATES: usize = 4;
 
 fn outage() -> Duration {
     let seconds = std::env::var("CUZK_TEST_OUTAGE_S").ok();
@@ -50,17 +50,21 @@ fn counts(daemon: &Daemon) -> (u64, u64) {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs a nats-server, see .ci/nats-server"]
-async fn posts_and_poreps_go_on_while_the_server_is_gone_and_all_catches_up() {
+async fn posts_and_updates_go_on_while_the_server_is_gone_and_all_catches_up() {
     let mut server = Server::start();
     let mut daemon = daemon(&server.url(), &[]);
     let worker = Worker::start(&server.url(), "one");
     let mut client = daemon.client().await;
     until("it is connected", || cluster(&daemon)["connected"] == true);
-    let porep = |number: usize| {
+    let update = |number: usize| {
         let mut client = client.clone();
-        tokio::spawn(async move { prove(&mut client, named("porep", number)).await.unwrap() })
+        tokio::spawn(async move {
+            prove(&mut client, named("snap-deals", number))
+                .await
+                .unwrap()
+        })
     };
-    let mut poreps: Vec<_> = (0..POREPS).map(&porep).collect();
+    let mut updates: Vec<_> = (0..UPDATES).map(&update).collect();
     worker.await_log("begun");
     let (here, there) = counts(&daemon);
     server.kill();
@@ -68,7 +72,7 @@ async fn posts_and_poreps_go_on_while_the_server_is_gone_and_all_catches_up() {
     until("the loss is known", || {
         cluster(&daemon)["connected"] == false
     });
-    poreps.push(porep(POREPS));
+    updates.push(update(UPDATES));
     let (posts, window_s, winning_s) = prove_posts(&mut client, gone).await;
     let (here_then, _) = counts(&daemon);
     let gone_s = gone.elapsed().as_secs_f64();
@@ -78,8 +82,8 @@ async fn posts_and_poreps_go_on_while_the_server_is_gone_and_all_catches_up() {
         cluster(&daemon)["connected"] == true
     });
     let connected_s = back.elapsed().as_secs_f64();
-    for porep in poreps {
-        verify("porep", &porep.await.unwrap());
+    for update in updates {
+        verify("snap-deals", &update.await.unwrap());
     }
     until("nothing is open", || {
         cluster(&daemon)["open_partitions"] == 0

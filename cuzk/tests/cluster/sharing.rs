@@ -47,7 +47,7 @@ async fn a_daemon_proves_itself_beside_its_workers() {
     let mut daemon = daemon(&server.url(), &[]);
     let mut client = daemon.client().await;
     until("it is connected", || cluster(&daemon)["connected"] == true);
-    for kind in ["winning-post", "window-post", "porep"] {
+    for kind in ["winning-post", "window-post", "snap-deals"] {
         let response = prove(&mut client, request(kind)).await.unwrap();
         verify(kind, &response);
     }
@@ -92,13 +92,13 @@ async fn posts_are_proved_here_if_there_is_no_worker_and_sealing_waits_for_one()
     }
     assert_eq!(proved_here(&daemon), 2);
     let mut other = client.clone();
-    let porep = tokio::spawn(async move { prove(&mut other, request("porep")).await });
+    let update = tokio::spawn(async move { prove(&mut other, request("snap-deals")).await });
     until("it waits for others", || {
         let jobs = status(&daemon)["engine"]["jobs"].clone();
         let waits_for = jobs[0]["waits_for"].as_str().unwrap_or_default();
         waits_for.contains("other machines")
     });
     let _worker = Worker::start(&server.url(), "late");
-    verify("porep", &porep.await.unwrap().unwrap());
+    verify("snap-deals", &update.await.unwrap().unwrap());
     assert_eq!((proved_here(&daemon), proved_by(&daemon, "late")), (2, 1));
 }

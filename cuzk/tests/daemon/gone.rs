@@ -37,9 +37,9 @@ async fn call_and_go(client: &Client, kind: &'static str, queue: &str) {
 async fn a_client_that_comes_back_attaches_to_its_job() {
     let mut daemon = Daemon::start("");
     let mut client = daemon.client().await;
-    call_and_go(&client, "porep", "porep-c2").await;
-    let response = prove(&mut client, request("porep")).await.unwrap();
-    verify("porep", &response);
+    call_and_go(&client, "window-post", "window-post").await;
+    let response = prove(&mut client, request("window-post")).await.unwrap();
+    verify("window-post", &response);
     let status = client.get_status(v1::GetStatusRequest {}).await.unwrap();
     assert_eq!(status.into_inner().total_proofs_completed, 1);
 }
@@ -48,10 +48,10 @@ async fn a_client_that_comes_back_attaches_to_its_job() {
 async fn a_proof_that_nobody_waited_for_is_kept() {
     let mut daemon = Daemon::start("");
     let mut client = daemon.client().await;
-    call_and_go(&client, "snap-deals", "snap-update").await;
-    until_jobs(&mut client, "snap-update", 0).await;
-    let response = prove(&mut client, request("snap-deals")).await.unwrap();
-    verify("snap-deals", &response);
+    call_and_go(&client, "window-post", "window-post").await;
+    until_jobs(&mut client, "window-post", 0).await;
+    let response = prove(&mut client, request("window-post")).await.unwrap();
+    verify("window-post", &response);
     let status = client.get_status(v1::GetStatusRequest {}).await.unwrap();
     assert_eq!(status.into_inner().total_proofs_completed, 1);
 }

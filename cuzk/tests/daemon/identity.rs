@@ -51,7 +51,7 @@ async fn one_request_id_with_two_inputs_is_two_jobs() {
 async fn a_job_is_submitted_awaited_and_cancelled_by_its_name() {
     let mut daemon = Daemon::start("");
     let mut client = daemon.client().await;
-    let submitted = client.submit_proof(request("porep")).await.unwrap();
+    let submitted = client.submit_proof(request("window-post")).await.unwrap();
     let job_id = submitted.into_inner().job_id;
     let wait = |timeout_ms| v1::AwaitProofRequest {
         job_id: job_id.clone(),
@@ -60,7 +60,7 @@ async fn a_job_is_submitted_awaited_and_cancelled_by_its_name() {
     let early = client.await_proof(wait(1)).await.unwrap().into_inner();
     assert_eq!(early.status(), JobStatus::Timeout);
     let end = client.await_proof(wait(0)).await.unwrap().into_inner();
-    verify("porep", &end);
+    verify("window-post", &end);
     let cancel = v1::CancelProofRequest {
         job_id: job_id.clone(),
     };

@@ -41,8 +41,8 @@ async fn what_was_accepted_goes_on_at_the_next_start() {
     let mut ids = Vec::new();
     for number in 0..2 {
         let input = v1::SubmitProofRequest {
-            request_id: format!("porep-{number}"),
-            ..request("porep")
+            request_id: format!("snap-{number}"),
+            ..request("snap-deals")
         };
         let submitted = client.submit_proof(input).await.unwrap();
         ids.push(submitted.into_inner().job_id);
@@ -57,7 +57,7 @@ async fn what_was_accepted_goes_on_at_the_next_start() {
             timeout_ms: 0,
         };
         let response = client.await_proof(wait).await.unwrap().into_inner();
-        verify("porep", &response);
+        verify("snap-deals", &response);
     }
 }
 
