@@ -178,6 +178,17 @@ impl BoundedChild for Child {
     }
 }
 
+/// A process that is killed when this is dropped, so that a test that fails leaves none behind.
+#[derive(Debug)]
+pub struct Killed(pub Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        self.0.kill().ok();
+        self.0.wait_bounded().ok();
+    }
+}
+
 /// Bounded runs of a process.
 pub trait BoundedCommand {
     /// As `output`, within [`LIMIT`].

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use cuzk_bounded::{BoundedChild, BoundedCommand};
+use cuzk_bounded::{BoundedChild, BoundedCommand, Killed};
 use tempfile::TempDir;
 
 /// The threads of the pools. Those of the engine are beside them.
@@ -318,16 +318,6 @@ fn commands_with_few_threads_are_an_error_and_no_panic() {
             }
         }
         assert!(ended_well, "{command:?} does not end well on 200 threads");
-    }
-}
-
-/// A process that is killed if its test fails.
-struct Killed(Child);
-
-impl Drop for Killed {
-    fn drop(&mut self) {
-        self.0.kill().ok();
-        self.0.wait_bounded().ok();
     }
 }
 

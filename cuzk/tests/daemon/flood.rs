@@ -1,9 +1,9 @@
 //! A flood of senders: the daemon stays within its memory.
 
 use std::io::Write;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
-use cuzk_bounded::BoundedChild;
+use cuzk_bounded::Killed;
 use cuzk_server::wire::v1;
 
 use crate::fixture::{Daemon, prove, request, verify};
@@ -21,28 +21,17 @@ fn proofs() -> u32 {
     proofs.map_or(1, |proofs| proofs.parse().unwrap())
 }
 
-/// The senders of `cuzk bench server --flood`. Dropped, they end.
-struct Senders(Child);
-
-impl Senders {
-    fn start(daemon: &Daemon) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_cuzk"))
-            .args(["bench", "server", "--flood", "--child"])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap();
-        let input = child.stdin.as_mut().unwrap();
-        writeln!(input, "{}", daemon.socket().display()).unwrap();
-        Self(child)
-    }
-}
-
-impl Drop for Senders {
-    fn drop(&mut self) {
-        self.0.kill().ok();
-        self.0.wait_bounded().ok();
-    }
+/// Starts the senders of `cuzk bench server --flood`.
+fn start_senders(daemon: &Daemon) -> Killed {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_cuzk"))
+        .args(["bench", "server", "--flood", "--child"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let input = child.stdin.as_mut().unwrap();
+    writeln!(input, "{}", daemon.socket().display()).unwrap();
+    Killed(child)
 }
 
 #[tokio::test]
@@ -52,7 +41,7 @@ async fn a_flood_leaves_proofs_and_the_budget_alone() {
     );
     let mut daemon = Daemon::start(&config);
     let mut client = daemon.client().await;
-    let senders = Senders::start(&daemon);
+    let senders = start_senders(&daemon);
     let mut proved = Vec::new();
     for number in 0..proofs() {
         let input = v1::SubmitProofRequest {

@@ -2,11 +2,11 @@
 
 use std::io::Write;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cuzk_bounded::{BoundedChild, BoundedCommand};
+use cuzk_bounded::{BoundedCommand, Killed};
 use cuzk_core::error::ErrorCode::JournalFailing;
 
 use crate::common::{CACHE, data, generate, param_cache, text};
@@ -14,16 +14,6 @@ use crate::small_disk::{Disk, START};
 
 /// Long enough for anything that ends at all, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(240);
-
-/// A process that is killed with its test.
-struct Killed(Child);
-
-impl Drop for Killed {
-    fn drop(&mut self) {
-        self.0.kill().ok();
-        self.0.wait_bounded().ok();
-    }
-}
 
 /// Writes to a disk until it takes no more.
 fn fill(path: &Path) {

@@ -163,8 +163,9 @@ async fn try_publish(
     let stream = stream.ok_or_else(missing)?;
     let connection = shared.link.connection()?;
     let of_task = Arc::clone(shared);
-    let input = runtime::apart("cuzk-input", move || of_task.home.input(&id)).await;
-    let input = input.map_err(|problem| ClusterError::request("read an input", problem))?;
+    let name = "cuzk-input";
+    let input = runtime::apart(name, move || of_task.home.input(&id)).await;
+    let input = input.map_err(|source| ClusterError::Thread { name, source })?;
     let input = input.ok_or(ClusterError::NoInput)?;
     if !work.input.is(&input) {
         return Err(ClusterError::OtherInput);
