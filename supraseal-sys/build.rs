@@ -182,6 +182,7 @@ impl DeviceCode {
             .arg(&objects)
             .args(&sources)
             .current_dir(&objects);
+        // Lints ask for no optimisation. The compilers of device code are fastest with a little of it.
         if env::var("OPT_LEVEL")? == "0" {
             command.args(["-Xcicc=-O1", "-Xptxas=-O1"]);
         }

@@ -41,8 +41,7 @@ fn every_shipped_machine_and_load_is_valid() {
     }
 }
 
-/// The time is printed and not asserted: other programs may have the machine. A week takes less than
-/// a minute in a release on a machine that has nothing else to do.
+/// The time is printed and not asserted: other programs may have the machine.
 #[test]
 fn a_day_of_a_thousand_machines_is_simulated() {
     let machine = machine("server-64c-512gib-1gpu.toml");
