@@ -119,3 +119,50 @@ fn random_half(rng: &mut ChaCha8Rng) -> Scalar {
     // 128 bits are below the modulus.
     Option::from(Scalar::from_u64s_le(&words)).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use cuzk_testing::circuits::Mimc;
+
+    use super::super::{ToxicWaste, generate};
+    use super::*;
+
+    const G1_BYTES: usize = 96;
+    const G2_BYTES: usize = 192;
+
+    /// Checks a file of these bytes.
+    fn check(bytes: &[u8]) -> Result<(), ParamsError> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("params");
+        fs::write(&path, bytes).unwrap();
+        check_points(&ParamsFile::open(&path)?, Isa::best(), |_| ())
+    }
+
+    /// B has two chunks and a half here. In each of them, two points change places.
+    #[test]
+    fn each_chunk_of_b_is_compared() {
+        let program = cuzk_pce::compile(Mimc::blank(5 * CHUNK / 2)).unwrap();
+        let mut bytes = Vec::new();
+        let waste = ToxicWaste::from_seed(7);
+        generate(&program, &waste, Isa::best(), &mut bytes, |_, _| ()).unwrap();
+        check(&bytes).unwrap();
+
+        // B in G2 ends the file. Before it stand its number of points and B in G1.
+        let (after_g1, points) = (1..bytes.len() / G2_BYTES)
+            .map(|points| (bytes.len() - points * G2_BYTES - 4, points))
+            .find(|&(at, points)| bytes[at..at + 4] == (points as u32).to_be_bytes())
+            .unwrap();
+        assert!(points > 2 * CHUNK, "{points} points");
+        for first in (0..points).step_by(CHUNK) {
+            let last = points.min(first + CHUNK) - 1;
+            let [one, other] = [first, last].map(|index| after_g1 - (points - index) * G1_BYTES);
+            let mut damaged = bytes.clone();
+            damaged[one..one + G1_BYTES].copy_from_slice(&bytes[other..other + G1_BYTES]);
+            damaged[other..other + G1_BYTES].copy_from_slice(&bytes[one..one + G1_BYTES]);
+            let error = check(&damaged).unwrap_err();
+            assert!(matches!(error, ParamsError::Inconsistent { .. }), "{error}");
+        }
+    }
+}

@@ -4,8 +4,8 @@
 
 use cuzk_kernels::msm::{Bases, BasesError};
 
-/// Terms of a random combination in memory at a time.
-pub(super) const CHUNK: usize = 1 << 18;
+/// Terms of a random combination in memory at a time. The tests within the sources have several chunks.
+pub(super) const CHUNK: usize = if cfg!(test) { 1 << 5 } else { 1 << 18 };
 
 /// Consecutive bases of others. Their encodings are not shown, so a kernel has them decoded by
 /// [`Bases::read`].
