@@ -7,6 +7,7 @@
     reason = "a failure here fails the test"
 )]
 
+mod bad_multiples;
 mod batch;
 mod cache;
 mod check;
