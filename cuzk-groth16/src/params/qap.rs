@@ -134,7 +134,10 @@ fn lagrange_at(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use cuzk_memory::{Cancellation, NEVER_STOP};
+    use cuzk_testing::circuits::Mimc;
 
     use super::*;
 
@@ -186,5 +189,17 @@ mod tests {
             lagrange_at(Scalar::from(77), 3, 8, &checkpoint),
             Err(Stopped)
         );
+    }
+
+    #[test]
+    fn the_columns_look_at_the_checkpoint_every_few_thousand_rows() {
+        let looks = AtomicUsize::new(0);
+        let count = || looks.fetch_add(1, Ordering::Relaxed);
+        let checkpoint = Checkpoint::asking(|| count() == usize::MAX);
+        // A round has two rows.
+        let circuit = cuzk_pce::compile(Mimc::blank(5 * ROWS_PER_CHECK / 4)).unwrap();
+        let weights = vec![Scalar::ONE; circuit.rows()];
+        columns(&circuit, &weights, &checkpoint).unwrap();
+        assert_eq!(looks.load(Ordering::Relaxed), 3);
     }
 }

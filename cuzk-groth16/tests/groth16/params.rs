@@ -20,8 +20,8 @@ use cuzk_groth16::params::{
 use cuzk_kernels::Isa;
 use cuzk_kernels::msm::{Bases, BasesError};
 use ff::Field;
-use group::Curve;
 use group::prime::PrimeCurveAffine;
+use group::{Curve, UncompressedEncoding};
 use proptest::prelude::*;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -316,9 +316,13 @@ fn file_of(bytes: &[u8]) -> (tempfile::TempDir, PathBuf) {
     (folder, path)
 }
 
-fn all<P: PrimeCurveAffine + Copy>(bases: &impl Bases<P>) -> Vec<P> {
+/// Reads all points. A kernel that decodes them itself gets the same ones.
+fn all<P: PrimeCurveAffine + UncompressedEncoding>(bases: &impl Bases<P>) -> Vec<P> {
     let mut points = vec![P::identity(); bases.len()];
     bases.read(0, &mut points).unwrap();
+    let encoded: Vec<_> = points.iter().map(P::to_uncompressed).collect();
+    let encoded: Vec<&[u8]> = encoded.iter().map(AsRef::as_ref).collect();
+    assert_eq!(bases.encoded().unwrap(), encoded.concat());
     points
 }
 
