@@ -150,10 +150,11 @@ mod tests {
         check(&bytes).unwrap();
 
         // B in G2 ends the file. Before it stand its number of points and B in G1.
-        let (after_g1, points) = (1..bytes.len() / G2_BYTES)
-            .map(|points| (bytes.len() - points * G2_BYTES - 4, points))
-            .find(|&(at, points)| bytes[at..at + 4] == (points as u32).to_be_bytes())
+        let (after_g1, points) = (1..)
+            .map(|points: u32| (bytes.len() - points as usize * G2_BYTES - 4, points))
+            .find(|(at, points)| bytes[*at..at + 4] == points.to_be_bytes())
             .unwrap();
+        let points = points as usize;
         assert!(points > 2 * CHUNK, "{points} points");
         for first in (0..points).step_by(CHUNK) {
             let last = points.min(first + CHUNK) - 1;
