@@ -240,7 +240,10 @@ fn evaluate(
             evaluate_plain_partition(circuit, rows, witness, out, throttle, lent)
         }
     };
-    trace.time(Stage::Evaluate, || apart::install(resources.pool, evaluate))??;
+    trace.time_throttled(Stage::Evaluate, |stood_aside| {
+        stood_aside.set(apart::install(resources.pool, evaluate)??);
+        Ok::<_, Error>(())
+    })?;
     Ok([a, b])
 }
 
@@ -295,10 +298,12 @@ fn write_witness(
         memory: &memory,
         checkpoint: &throttled,
     };
-    trace.time(stage, || {
+    trace.time_throttled(stage, |stood_aside| {
         throttled.check()?;
         let write = || Ok(statement.witness_in(partition.index, context)?);
-        apart::install(resources.pool, write)?
+        let written = apart::install(resources.pool, write)?;
+        stood_aside.set(throttled.stood_aside());
+        written
     })
 }
 

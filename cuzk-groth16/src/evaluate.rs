@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicI32;
+use std::time::Duration;
 
 use blstrs::Scalar;
 use cuzk_memory::{Buffer, BufferPool, Checkpoint, Gate, ThrottleManner};
@@ -42,7 +43,8 @@ pub fn domain_buffers(circuit: &Circuit, buffers: &Arc<BufferPool>) -> Result<[B
 /// for the inputs, then zeros. Each thread passes `checkpoint` before every few
 /// thousand rows, and gives way there while `throttle` is above zero. A thread that sleeps
 /// does so at each of these places, one that yields at every [`THROTTLE_CHUNKS`]th. The witness
-/// must satisfy the rows: the verifier rejects a proof with any other witness.
+/// must satisfy the rows: the verifier rejects a proof with any other witness. Returns the
+/// wall-clock time in which at least one thread slept for the throttle.
 ///
 /// # Errors
 /// A witness or buffers of another circuit's shape; [`Error::Stopped`].
@@ -52,13 +54,15 @@ pub fn evaluate_partition(
     [a, b]: [&mut [Scalar]; 2],
     throttle: Option<Throttle<'_>>,
     checkpoint: &Checkpoint<'_>,
-) -> Result<()> {
+) -> Result<Duration> {
     let gate = gate(throttle, circuit.program().rows(), THROTTLE_CHUNKS);
+    let checkpoint = checkpoint.gated(gate);
     let [a, b] = cut_and_zero(circuit, witness, [a, b]);
     circuit
         .program()
-        .evaluate_satisfied(witness, [a, b], &checkpoint.gated(gate))
-        .map_err(failed)
+        .evaluate_satisfied(witness, [a, b], &checkpoint)
+        .map_err(failed)?;
+    Ok(checkpoint.stood_aside())
 }
 
 /// Evaluates A·w, B·w and C·w with plain matrices, as [`evaluate_partition`] evaluates the
@@ -75,7 +79,7 @@ pub fn evaluate_plain_partition(
     [a, b]: [&mut [Scalar]; 2],
     throttle: Option<Throttle<'_>>,
     (buffers, checkpoint): (&BufferPool, &Checkpoint<'_>),
-) -> Result<()> {
+) -> Result<Duration> {
     // `spmv_parallel_into` passes the gate at every so many chunks itself.
     let gate = gate(throttle, rows.rows(), 1);
     let plain = witness.to_plain();
@@ -86,7 +90,7 @@ pub fn evaluate_plain_partition(
     let c = evaluated.map_err(failed)?;
     let bytes = size_of_val(&c[..]);
     buffers.drop_later(c, bytes as u64);
-    Ok(())
+    Ok(gate.waited())
 }
 
 /// Returns C·w, and writes A·w and B·w with the rows of the inputs.

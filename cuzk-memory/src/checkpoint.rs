@@ -13,6 +13,7 @@
 use std::fmt;
 use std::sync::Arc as StdArc;
 use std::sync::atomic::{AtomicI32, Ordering};
+use std::time::Duration;
 
 use crate::heartbeat::Heartbeat;
 use crate::pause::Pause;
@@ -168,6 +169,14 @@ impl<'a> Checkpoint<'a> {
         }
     }
 
+    /// Returns the wall-clock time in which at least one thread has slept for the throttle so
+    /// far. Clones of a checkpoint count together.
+    #[must_use]
+    pub fn stood_aside(&self) -> Duration {
+        let gate = self.throttle.as_ref();
+        gate.map_or(Duration::ZERO, |gate| gate.waited())
+    }
+
     /// Returns true if the computation was cancelled. Answers at once: for threads that
     /// wait for others.
     #[inline]
@@ -220,7 +229,6 @@ impl fmt::Debug for Checkpoint<'_> {
 mod tests {
     use std::sync::atomic::AtomicUsize;
     use std::thread;
-    use std::time::Instant;
 
     use super::*;
     use crate::throttle::wait_max;
@@ -280,12 +288,13 @@ mod tests {
         let raised = AtomicI32::new(1);
         let throttled = NEVER_STOP.throttled(Some(&raised), ROWS);
         let clone = throttled.clone();
-        let start = Instant::now();
         throttled.check().unwrap();
-        assert!(start.elapsed() >= wait_max(ROWS));
-        let again = Instant::now();
+        let stood_aside = throttled.stood_aside();
+        assert!(stood_aside >= wait_max(ROWS));
         clone.check().unwrap();
-        clone.throttled(None, ROWS).check().unwrap();
-        assert!(again.elapsed() < wait_max(ROWS));
+        assert_eq!(clone.stood_aside(), stood_aside);
+        let free = clone.throttled(None, ROWS);
+        free.check().unwrap();
+        assert_eq!(free.stood_aside(), Duration::ZERO);
     }
 }

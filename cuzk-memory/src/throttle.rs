@@ -177,8 +177,9 @@ impl<'a> Gate<'a> {
         }
     }
 
-    /// Returns the time that this call has stood aside so far.
-    fn waited(&self) -> Duration {
+    /// Returns the wall-clock time in which at least one thread has slept in this gate so far.
+    #[must_use]
+    pub fn waited(&self) -> Duration {
         self.lock().total
     }
 

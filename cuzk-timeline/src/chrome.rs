@@ -129,6 +129,8 @@ struct Args {
     device: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     served: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stood_aside_us: Option<f64>,
 }
 
 fn complete(group: Group, tid: usize, bar: &Bar<'_>) -> Complete {
@@ -146,6 +148,7 @@ fn complete(group: Group, tid: usize, bar: &Bar<'_>) -> Complete {
             partition: span.partition,
             device: span.device,
             served: span.served,
+            stood_aside_us: span.stood_aside.map(|time| time.as_nanos() as f64 / 1e3),
         },
     }
 }

@@ -156,6 +156,7 @@ mod tests {
             device: Some(device),
             stage: Stage::Device,
             served: None,
+            stood_aside: None,
             lane: Lane::new("dev"),
             start: ms(start_ms),
             end: ms(end_ms),

@@ -171,6 +171,7 @@ mod tests {
             device: None,
             stage,
             served: None,
+            stood_aside: None,
             lane: Lane::new(lane),
             start: Duration::from_millis(start_ms),
             end: Duration::from_millis(end_ms),

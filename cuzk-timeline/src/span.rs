@@ -83,6 +83,14 @@ pub struct Span {
     /// alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub served: Option<usize>,
+    /// The time in which at least one of its threads stood aside for the throttle, or none if
+    /// none did.
+    #[serde(
+        rename = "stood_aside_us",
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "as_micros_if_any"
+    )]
+    pub stood_aside: Option<Duration>,
     /// The thread on which it ended.
     pub lane: Lane,
     /// Its start, since the timeline's epoch.
@@ -95,6 +103,17 @@ pub struct Span {
 
 pub(crate) fn as_micros<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_u64(u64::try_from(time.as_micros()).unwrap_or(u64::MAX))
+}
+
+#[expect(clippy::ref_option, reason = "serde calls it so")]
+fn as_micros_if_any<S: Serializer>(
+    time: &Option<Duration>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    match time {
+        Some(time) => as_micros(time, serializer),
+        None => serializer.serialize_none(),
+    }
 }
 
 impl Span {
@@ -130,6 +149,7 @@ mod tests {
             device: Some(0),
             stage: Stage::BG2,
             served: None,
+            stood_aside: None,
             lane: Lane::new("cuzk-dev0-1"),
             start: Duration::from_nanos(1_999),
             end: Duration::from_millis(2),
@@ -143,8 +163,11 @@ mod tests {
         );
         let of_several = Span {
             served: Some(10),
+            stood_aside: Some(Duration::from_micros(7)),
             ..span
         };
-        assert_eq!(serde_json::to_value(&of_several).unwrap()["served"], 10);
+        let value = serde_json::to_value(&of_several).unwrap();
+        assert_eq!(value["served"], 10);
+        assert_eq!(value["stood_aside_us"], 7);
     }
 }

@@ -22,6 +22,7 @@ impl Clock {
             device: on_device.then_some(0),
             stage,
             served: None,
+            stood_aside: None,
             lane: Lane::new(lane),
             start,
             end,

@@ -4,6 +4,7 @@
 //! order in which they ended. A waterfall can be drawn from it. The invariant: each
 //! stage that ran has a span, also a stage that failed or unwound.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -207,6 +208,12 @@ impl Trace<'_> {
     /// Runs `work` as `stage`, inside a `tracing` span. Records the stage when it ends,
     /// also if it unwinds.
     pub fn time<R>(&self, stage: Stage, work: impl FnOnce() -> R) -> R {
+        self.time_throttled(stage, |_| work())
+    }
+
+    /// As [`Self::time`], for work that stands aside while the throttle is raised. It says in
+    /// its argument for how long it did, which is zero before.
+    pub fn time_throttled<R>(&self, stage: Stage, work: impl FnOnce(&Cell<Duration>) -> R) -> R {
         let _entered = tracing::info_span!(
             "stage",
             stage = stage.name(),
@@ -216,18 +223,20 @@ impl Trace<'_> {
             served = self.served
         )
         .entered();
-        let _open = OpenSpan {
+        let open = OpenSpan {
             trace: *self,
             start: self.timeline.epoch.elapsed(),
+            stood_aside: Cell::default(),
             inside: InStage::enter(stage, self.device),
             _shown: self.shows(stage),
         };
-        work()
+        work(&open.stood_aside)
     }
 
     /// Records that `stage` lasted from `since` until now.
     pub fn waited(&self, stage: Stage, since: Instant) {
-        self.record(stage, since.saturating_duration_since(self.timeline.epoch));
+        let since = since.saturating_duration_since(self.timeline.epoch);
+        self.record(stage, since, Duration::ZERO);
     }
 
     /// Records that `stage` lasted from `start` to `end`. For times that another clock
@@ -239,7 +248,8 @@ impl Trace<'_> {
     /// Records that `stage` lasted from `start` to `end` on the thread of another lane.
     pub fn between_on(&self, lane: Lane, stage: Stage, start: Instant, end: Instant) {
         let since_epoch = |at: Instant| at.saturating_duration_since(self.timeline.epoch);
-        self.record_between(lane, stage, [start, end].map(since_epoch));
+        let times = [start, end].map(since_epoch);
+        self.record_between(lane, stage, times, Duration::ZERO);
     }
 
     /// Records `wait`, which ends now.
@@ -260,12 +270,18 @@ impl Trace<'_> {
         }
     }
 
-    fn record(&self, stage: Stage, start: Duration) {
-        let end = self.timeline.epoch.elapsed();
-        self.record_between(Lane::current(), stage, [start, end]);
+    fn record(&self, stage: Stage, start: Duration, stood_aside: Duration) {
+        let times = [start, self.timeline.epoch.elapsed()];
+        self.record_between(Lane::current(), stage, times, stood_aside);
     }
 
-    fn record_between(&self, lane: Lane, stage: Stage, [start, end]: [Duration; 2]) {
+    fn record_between(
+        &self,
+        lane: Lane,
+        stage: Stage,
+        [start, end]: [Duration; 2],
+        stood_aside: Duration,
+    ) {
         let Trace {
             timeline,
             job,
@@ -283,6 +299,7 @@ impl Trace<'_> {
             device,
             stage,
             served,
+            stood_aside: (!stood_aside.is_zero()).then_some(stood_aside),
             lane,
             start,
             end,
@@ -300,6 +317,7 @@ impl Trace<'_> {
 struct OpenSpan<'a> {
     trace: Trace<'a>,
     start: Duration,
+    stood_aside: Cell<Duration>,
     inside: InStage,
     // Dropped after the span was recorded.
     _shown: Shown<'a>,
@@ -324,7 +342,8 @@ impl Drop for Shown<'_> {
 
 impl Drop for OpenSpan<'_> {
     fn drop(&mut self) {
-        self.trace.record(self.inside.stage(), self.start);
+        let stage = self.inside.stage();
+        self.trace.record(stage, self.start, self.stood_aside.get());
     }
 }
 

@@ -235,6 +235,9 @@ impl Picture {
             span.lane,
             self.at(span.start, span.length())
         );
+        if let Some(time) = span.stood_aside {
+            let _ = write!(text, ", stood aside for {:.4} s", time.as_secs_f64());
+        }
         text
     }
 

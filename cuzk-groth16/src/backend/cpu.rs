@@ -115,11 +115,13 @@ impl CpuBackend {
             count: self.resources.throttle(),
             manner: ThrottleManner::Sleep,
         });
-        trace.time(Stage::Evaluate, || {
-            apart::install(&self.pool, || {
+        trace.time_throttled(Stage::Evaluate, |stood_aside| {
+            let time = apart::install(&self.pool, || {
                 evaluate_partition(circuit, witness, out, throttle, checkpoint)
-            })
-        })??;
+            })??;
+            stood_aside.set(time);
+            Ok::<_, BackendError>(())
+        })?;
         Ok([a, b])
     }
 

@@ -126,7 +126,7 @@ mod tests {
 
     use cuzk_testing::circuits::Mimc;
 
-    use super::super::{ToxicWaste, generate};
+    use super::super::{MappedParams, ToxicWaste, generate};
     use super::*;
 
     const G1_BYTES: usize = 96;
@@ -149,12 +149,9 @@ mod tests {
         generate(&program, &waste, Isa::best(), &mut bytes, |_, _| ()).unwrap();
         check(&bytes).unwrap();
 
-        // B in G2 ends the file. Before it stand its number of points and B in G1.
-        let (after_g1, points) = (1..)
-            .map(|points: u32| (bytes.len() - points as usize * G2_BYTES - 4, points))
-            .find(|(at, points)| bytes[*at..at + 4] == points.to_be_bytes())
-            .unwrap();
-        let points = points as usize;
+        // B in G2 ends the file. Before it stand its number of points, of 4 bytes, and B in G1.
+        let points = MappedParams::of_bytes(bytes.clone()).unwrap().b_g2().len();
+        let after_g1 = bytes.len() - points * G2_BYTES - 4;
         assert!(points > 2 * CHUNK, "{points} points");
         for first in (0..points).step_by(CHUNK) {
             let last = points.min(first + CHUNK) - 1;

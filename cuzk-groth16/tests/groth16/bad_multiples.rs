@@ -15,7 +15,8 @@ fn a_damaged_file_is_refused() {
     }
     case.write(40 << 20).unwrap();
     let good = fs::read(case.path()).unwrap();
-    let header = 12 + u32::from_le_bytes(*good[8..].first_chunk().unwrap()) as usize + 32;
+    // A digest of 32 bytes follows the text.
+    let header = 12 + header_text(&good).len() + 32;
     let lengths = [
         0,
         1,
@@ -50,10 +51,15 @@ fn a_damaged_file_is_refused() {
     assert!(case.open(Isa::best()).unwrap().is_some());
 }
 
+/// Returns the text of a file's header. It follows the magic and its own length.
+fn header_text(file: &[u8]) -> &[u8] {
+    let len = u32::from_le_bytes(*file[8..].first_chunk().unwrap()) as usize;
+    &file[12..12 + len]
+}
+
 /// Replaces the header of a file by what `change` makes of it. A digest of the new one follows it.
 fn with_header(file: &[u8], change: impl FnOnce(&mut serde_json::Value)) -> Vec<u8> {
-    let len = u32::from_le_bytes(*file[8..].first_chunk().unwrap()) as usize;
-    let mut header = serde_json::from_slice(&file[12..12 + len]).unwrap();
+    let mut header = serde_json::from_slice(header_text(file)).unwrap();
     change(&mut header);
     let json = serde_json::to_vec(&header).unwrap();
     let len = u32::try_from(json.len()).unwrap().to_le_bytes();

@@ -23,6 +23,23 @@ fn a_stage_that_unwinds_is_recorded() {
 }
 
 #[test]
+fn a_span_says_for_how_long_its_work_stood_aside() {
+    let timeline = Timeline::default();
+    let trace = timeline.trace(1, Some(0));
+    let time = Duration::from_millis(5);
+    let work = |stood_aside: &Cell<Duration>| {
+        stood_aside.set(time);
+        "the result"
+    };
+    assert_eq!(trace.time_throttled(Stage::Evaluate, work), "the result");
+    trace.time_throttled(Stage::Evaluate, |_| ());
+    trace.time(Stage::Evaluate, || ());
+    let spans = timeline.spans().into_iter();
+    let times: Vec<_> = spans.map(|span| span.stood_aside).collect();
+    assert_eq!(times, [Some(time), None, None]);
+}
+
+#[test]
 fn the_list_is_bounded() {
     let timeline = Timeline::default();
     for job in 0..=SPANS_MAX as u64 {

@@ -73,6 +73,7 @@ proptest! {
             device: usize::try_from(place).ok().filter(|device| *device < 3),
             stage: Stage::ALL[stage],
             served: None,
+            stood_aside: None,
             lane: crate::Lane::new(&format!("w-{}", place % 2)),
             start: Duration::from_nanos(start / unit),
             end: Duration::from_nanos((start + length) / unit),
@@ -153,6 +154,7 @@ fn devices_and_jobs_have_their_names_and_background_work_its_stage() {
         device: None,
         stage: Stage::Multiples,
         served: None,
+        stood_aside: Some(Duration::from_micros(300)),
         lane: crate::Lane::new("cuzk-multiples"),
         start: Duration::ZERO,
         end: Duration::from_millis(1),
@@ -170,6 +172,7 @@ fn devices_and_jobs_have_their_names_and_background_work_its_stage() {
         "job 0 (porep 2KiB), partition 0",
         "device 0 (CPU): ",
         "multiples, in the background",
+        "stood aside for 0.0003 s",
         "2 job(s), 2 partition(s)",
     ] {
         assert!(text.contains(shown), "{shown}: {text}");

@@ -100,6 +100,7 @@ mod tests {
             device: (stage == Stage::Device).then_some(0),
             stage,
             served: None,
+            stood_aside: None,
             lane: Lane::new("test"),
             start: Duration::from_millis(from_ms),
             end: Duration::from_millis(to_ms),

@@ -140,6 +140,7 @@ mod tests {
             device: None,
             stage,
             served: None,
+            stood_aside: None,
             lane: Lane::new("test"),
             start: Duration::from_millis(start_ms),
             end: Duration::from_millis(end_ms),
