@@ -66,6 +66,17 @@ fn settings_of_the_proofs_libraries_that_cannot_be_read_are_an_error() {
     );
 }
 
+/// The circuit of a PoSt divides its sectors by this number.
+#[test]
+fn no_threads_for_the_sectors_of_a_post_are_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let variable = "FIL_PROOFS_WINDOW_POST_SYNTHESIS_NUM_CPUS";
+    for kind in ["winning-post", "window-post"] {
+        let message = "set it to at least 1";
+        synthesis_fails(kind, variable, OsStr::new("0"), folder.path(), message);
+    }
+}
+
 #[test]
 #[cfg(unix)]
 fn a_folder_that_is_not_utf8_is_not_silently_another_one() {

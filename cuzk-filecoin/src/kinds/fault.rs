@@ -203,9 +203,59 @@ pub(super) fn snap_deals<Tree: ReplicaTree>(
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
+    use filecoin_proofs::parameters::public_params;
+    use filecoin_proofs_api::RegisteredSealProof;
+    use serde::Deserialize;
+
+    use super::*;
+    use crate::tree::BaseTree;
+
     #[test]
     fn a_rejection_is_never_without_a_reason() {
-        assert_eq!(super::reason(Err("why".to_owned())), "why");
-        assert!(super::reason(Ok(())).contains("in another place"));
+        assert_eq!(reason(Err("why".to_owned())), "why");
+        assert!(reason(Ok(())).contains("in another place"));
+    }
+
+    #[derive(Deserialize)]
+    struct Phase1 {
+        registered_proof: RegisteredSealProof,
+        vanilla_proofs: Partitions,
+        replica_id: [u8; 32],
+    }
+
+    #[derive(Deserialize)]
+    struct Partitions {
+        #[serde(rename = "StackedDrg2KiBV1")]
+        partitions: Vec<Vec<PorepProof<BaseTree>>>,
+    }
+
+    /// The challenges of a replica depend on its id. So a request that has only another id is
+    /// refused for its nodes, before its labels are looked at.
+    #[test]
+    fn labels_and_encodings_of_another_replica_are_named() {
+        let path = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../data/sector-2kib/porep-c1.json"
+        );
+        let output: Phase1 = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
+        let config = output.registered_proof.as_v1_config();
+        let params = public_params::<BaseTree>(&config).unwrap();
+        let inputs = |replica_id: [u8; 32]| PorepInputs {
+            replica_id: replica_id.into(),
+            tau: None,
+            k: None,
+            seed: None,
+        };
+        let (good, other) = (inputs(output.replica_id), inputs([1; 32]));
+        for mut proof in output.vanilla_proofs.partitions.into_iter().flatten() {
+            assert_eq!(check_labels(&params, &good, &proof), Ok(()));
+            let fault = check_labels(&params, &other, &proof).unwrap_err();
+            assert_eq!(fault, "labeling_proofs 0: not the label in c_x");
+            proof.labeling_proofs.clear();
+            let fault = check_labels(&params, &other, &proof).unwrap_err();
+            assert!(fault.starts_with("encoding_proof: "), "{fault}");
+        }
     }
 }

@@ -334,3 +334,30 @@ fn aggregation(number: u64) -> Result<RegisteredAggregationProof, Error> {
         )),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// A non-interactive sector has no seed.
+    #[test]
+    fn the_chains_verifier_gets_the_commitment_and_the_seed_of_each_sector() {
+        let path = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../data/sector-2kib/porep.json"
+        );
+        let sector = ProofRequest::from_json(&fs::read(path).unwrap()).unwrap();
+        let proof = vec![7; PARTITION_PROOF_BYTES];
+        let mut request = AggregateRequest::of(&sector, proof.clone()).unwrap();
+        request.push(&sector, proof).unwrap();
+        request.sectors[1].comm_r = [5; 32];
+        request.sectors[1].seed = None;
+        let first = &request.sectors[0];
+        let seed = first.seed.unwrap();
+        assert!(first.comm_r != [0; 32] && seed != [0; 32]);
+        assert_eq!(request.comm_rs(), [first.comm_r, [5; 32]]);
+        assert_eq!(request.seeds(), [seed, [0; 32]]);
+    }
+}

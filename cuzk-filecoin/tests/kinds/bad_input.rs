@@ -9,12 +9,12 @@ use cuzk_filecoin::{AggregateRequest, Error, ProofRequest, decode};
 use serde_json::{Value, json};
 
 /// The field's modulus, little endian: the least value that is no element.
-const MODULUS: [u8; 32] = [
+pub(crate) const MODULUS: [u8; 32] = [
     0x01, 0x00, 0x00, 0x00, 0xff, 0xff, 0xff, 0xff, 0xfe, 0x5b, 0xfe, 0xff, 0x02, 0xa4, 0xbd, 0x53,
     0x05, 0xd8, 0xa1, 0x09, 0x08, 0xd8, 0x39, 0x33, 0x48, 0x7d, 0x9d, 0x29, 0x53, 0xa7, 0xed, 0x73,
 ];
 
-fn bundled(name: &str) -> Vec<u8> {
+pub(crate) fn bundled(name: &str) -> Vec<u8> {
     let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../data/sector-2kib"));
     std::fs::read(folder.join(name)).unwrap()
 }
@@ -47,7 +47,7 @@ fn check(case: &str, bytes: &[u8], field: &str) {
     assert_eq!(fault(case, bytes), field, "{case}");
 }
 
-type Edit = fn(&mut Value);
+pub(crate) type Edit = fn(&mut Value);
 
 /// A bundled request with something altered, and the field at fault.
 struct Case(&'static str, &'static str, Edit, &'static str);
@@ -73,7 +73,7 @@ fn bytes_of(value: &Value) -> Vec<u8> {
 }
 
 /// Alters the bytes behind a base64 string.
-fn edit_bytes(value: &mut Value, edit: impl FnOnce(&mut Vec<u8>)) {
+pub(crate) fn edit_bytes(value: &mut Value, edit: impl FnOnce(&mut Vec<u8>)) {
     let mut bytes = bytes_of(value);
     edit(&mut bytes);
     *value = encode(&bytes);
@@ -558,151 +558,6 @@ fn c1_outputs_of_another_shape() {
     );
 }
 
-/// Reads and decodes, and returns what is wrong.
-fn problem(bytes: &[u8]) -> String {
-    match ProofRequest::from_json(bytes).and_then(|request| decode(&request).map(|_| ())) {
-        Err(Error::InvalidRequest { problem, .. }) => problem,
-        other => format!("{other:?}"),
-    }
-}
-
-/// A node of a C1 output, altered but in the field.
-fn flip(node: &mut Value) {
-    node[0] = json!(node[0].as_u64().unwrap() ^ 1);
-}
-
-fn path<'a>(challenge: &'a mut Value, name: &str) -> &'a mut Value {
-    &mut challenge[name]["data"]["Single"]["path"]["path"]
-}
-
-/// The challenge and its part are named, whether the library's verifier sees
-/// what is wrong, only the circuit would, or neither gets to see it.
-/// A challenge of a C1 output with something altered, and the words that name the part.
-const NAMED_PARTS: &[(&str, Edit)] = &[
-    ("comm_d_proofs: the leaf is not a field element", |c| {
-        c["comm_d_proofs"]["data"]["Single"]["leaf"] = json!(MODULUS);
-    }),
-    (
-        "comm_r_last_proof: a sibling in the Merkle path is not a field element",
-        |c| {
-            path(c, "comm_r_last_proof")[1]["hashes"][6] = json!(MODULUS);
-        },
-    ),
-    (
-        "exp_parents 7: a label in the column is not a field element",
-        |c| {
-            c["replica_column_proofs"]["exp_parents"][7]["column"]["rows"][1] = json!(MODULUS);
-        },
-    ),
-    ("comm_d_proofs: the Merkle path does not lead", |c| {
-        flip(&mut path(c, "comm_d_proofs")[2]["hashes"][0]);
-    }),
-    ("comm_r_last_proof: the Merkle path does not lead", |c| {
-        flip(&mut path(c, "comm_r_last_proof")[0]["hashes"][3]);
-    }),
-    ("comm_d_proofs: the Merkle path does not lead", |c| {
-        flip(&mut c["comm_d_proofs"]["data"]["Single"]["leaf"]);
-    }),
-    ("comm_d_proofs: its root", |c| {
-        flip(&mut c["comm_d_proofs"]["data"]["Single"]["root"]);
-    }),
-    ("comm_d_proofs: expected node", |c| {
-        let index = &mut path(c, "comm_d_proofs")[0]["index"];
-        *index = json!(1 - index.as_u64().unwrap());
-    }),
-    ("comm_r_last_proof: expected node", |c| {
-        let index = &mut path(c, "comm_r_last_proof")[1]["index"];
-        *index = json!(7 - index.as_u64().unwrap());
-    }),
-    ("labeling_proofs 1: expected node", |c| {
-        c["labeling_proofs"][1]["node"] = json!(1u64 << 40);
-    }),
-    ("labeling_proofs 0: expected layer 1, got 2", |c| {
-        c["labeling_proofs"][0]["layer_index"] = json!(2);
-    }),
-    (
-        "labeling_proofs 1: parent 36 is not labeled as in its column",
-        |c| {
-            flip(&mut c["labeling_proofs"][1]["parents"][36]);
-        },
-    ),
-    (
-        "labeling_proofs 0: parent 2 is not labeled as in its column",
-        |c| {
-            flip(&mut c["replica_column_proofs"]["drg_parents"][2]["column"]["rows"][0]);
-        },
-    ),
-    ("encoding_proof: is not the label of the last layer", |c| {
-        flip(&mut c["encoding_proof"]["parents"][0]);
-    }),
-    ("c_x: not the column of node", |c| {
-        flip(&mut c["replica_column_proofs"]["c_x"]["column"]["rows"][0]);
-    }),
-    ("exp_parents: not the column of node", |c| {
-        let proof = &mut c["replica_column_proofs"]["exp_parents"][4]["inclusion_proof"];
-        flip(&mut proof["data"]["Single"]["path"]["path"][1]["hashes"][5]);
-    }),
-    ("drg_parents 5: expected node", |c| {
-        c["replica_column_proofs"]["drg_parents"][5]["column"]["index"] = json!(1u32 << 31);
-    }),
-];
-
-#[test]
-fn a_challenge_and_its_part_are_named() {
-    for (named, edit) in NAMED_PARTS {
-        for i in [0, 1] {
-            let mut output: Value = serde_json::from_slice(&bundled("porep-c1.json")).unwrap();
-            edit(&mut output["vanilla_proofs"]["StackedDrg2KiBV1"][0][i]);
-            let problem = problem(&serde_json::to_vec(&output).unwrap());
-            let named = format!("partition 0: challenge {i}: {named}");
-            assert!(problem.contains(&named), "{named:?} is not in {problem:?}");
-        }
-    }
-    // Each is sound, but the other is asked for.
-    let mut output: Value = serde_json::from_slice(&bundled("porep-c1.json")).unwrap();
-    let challenges = output["vanilla_proofs"]["StackedDrg2KiBV1"][0].as_array_mut();
-    challenges.unwrap().swap(0, 1);
-    let problem = problem(&serde_json::to_vec(&output).unwrap());
-    let named = "partition 0: challenge 0: comm_d_proofs: expected node";
-    assert!(problem.contains(named), "{problem:?}");
-}
-
-/// A bincode proof's last path ends `after` bytes before the proof does.
-#[test]
-fn the_challenge_of_a_bincode_proof_is_named() {
-    for (file, part, after) in [
-        ("winning-post.json", "challenge 65", 64),
-        ("window-post.json", "challenge 9", 64),
-        ("snap-deals.json", "challenge 9: proof_r_new", 0),
-    ] {
-        type EditEnd = fn(&mut [u8], usize);
-        let edits: [(&str, EditEnd); 4] = [
-            ("expected a position below 8", |b, end| b[end - 8] = 8),
-            ("expected node", |b, end| b[end - 8] ^= 1),
-            (
-                "a sibling in the Merkle path is not a field element",
-                |b, end| {
-                    b[end - 40..end - 8].copy_from_slice(&MODULUS);
-                },
-            ),
-            ("the Merkle path does not lead", |b, end| b[end - 40] ^= 1),
-        ];
-        for (named, edit) in edits {
-            let mut request: Value = serde_json::from_slice(&bundled(file)).unwrap();
-            edit_bytes(&mut request["vanilla_proofs"][0], |bytes| {
-                let end = bytes.len() - after;
-                edit(bytes, end);
-            });
-            let problem = problem(&serde_json::to_vec(&request).unwrap());
-            let named = format!("{part}: {named}");
-            assert!(
-                problem.contains(&named),
-                "{file}: {named:?} is not in {problem:?}"
-            );
-        }
-    }
-}
-
 /// A request of either PoSt with something altered, and the field at fault.
 const EITHER_POST: &[(&str, Edit, &str)] = &[
     (
@@ -953,7 +808,31 @@ fn snap_deals_requests() {
 
 #[test]
 fn an_error_says_what_is_wrong_and_what_to_do() {
-    let rows: [(&str, Edit, &str); 4] = [
+    let thrice = |request: &mut Value| {
+        let proof = request["vanilla_proofs"][0].clone();
+        request["vanilla_proofs"] = json!([proof, proof, proof]);
+    };
+    let rows: [(&str, Edit, &str); 8] = [
+        (
+            "winning-post.json",
+            |r| r["miner_id"] = json!("f01000"),
+            "expected an unsigned 64-bit integer, got \"f01000\"",
+        ),
+        (
+            "winning-post.json",
+            |r| r["miner_id"] = json!("1234567890".repeat(9)),
+            "got \"123456789012345678901234567890123456789…",
+        ),
+        (
+            "winning-post.json",
+            thrice,
+            "expected 1 for this registered proof, got 3",
+        ),
+        (
+            "window-post.json",
+            thrice,
+            "expected 1 to 2 for this registered proof, got 3",
+        ),
         (
             "porep.json",
             |r| r["vanila_proof"] = json!(""),

@@ -3,7 +3,7 @@
 
 use blstrs::Scalar;
 use cuzk_filecoin::blank;
-use cuzk_filecoin::{CircuitId, ProofKind, SectorSize};
+use cuzk_filecoin::{CircuitId, ProofKind, SectorSize, variables_apart};
 use cuzk_pce::{CsrMatrix, Program};
 
 fn compiled(kind: ProofKind, sector_size: SectorSize) -> Program<Scalar> {
@@ -82,6 +82,21 @@ fn the_larger_circuits_of_32_gib_unfold_to_their_rows() {
     ] {
         assert_unfolds_to_what_was_compiled(kind);
         println!("{kind} of 32 GiB: its rows are those that were compiled");
+    }
+}
+
+/// A thread has two groups of sectors of a WindowPoSt. A partition of 2 KiB has two sectors.
+#[test]
+fn a_window_post_has_groups_of_sectors_apart() {
+    let sector_size = SectorSize::KiB2;
+    for kind in ProofKind::ALL {
+        let apart = variables_apart(CircuitId { kind, sector_size }).unwrap();
+        if kind == ProofKind::WindowPost {
+            let sector = compiled(kind, sector_size).num_aux() / 2;
+            assert!(apart.is_some_and(|apart| apart >= 2 * sector), "{apart:?}");
+        } else {
+            assert_eq!(apart, None, "{kind}");
+        }
     }
 }
 

@@ -6,6 +6,7 @@
     reason = "a failure here fails the test"
 )]
 
+mod aggregate;
 mod bad_input;
 mod bundled;
 mod compiled;
@@ -14,6 +15,7 @@ mod hostile;
 mod mutated;
 mod non_interactive;
 mod partition;
+mod parts;
 mod simulated;
 mod sparse;
 mod vanilla;

@@ -2,9 +2,10 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use bellperson::ConstraintSystem as _;
 use cuzk_filecoin::{
     AggregateRequest, ProofKind, ProofRequest, SectorSize, Statement, decode, decode_partition,
-    reference, vanilla,
+    decode_reference, reference, vanilla,
 };
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
@@ -82,6 +83,15 @@ fn each_partition_travels_alone() {
             statement.public_inputs(partition).unwrap()
         );
     }
+}
+
+#[test]
+fn the_last_partition_has_the_witness_of_its_circuit() {
+    let statement = decode_reference(&request()).unwrap();
+    let ours = statement.witness(PARTITIONS - 1).unwrap().to_plain();
+    let theirs = statement.reference_witness(PARTITIONS - 1).unwrap();
+    assert_eq!(ours.inputs(), theirs.inputs_slice());
+    assert!(ours.aux() == theirs.aux_slice());
 }
 
 #[test]

@@ -151,6 +151,14 @@ fn a_header_of_something_else_is_refused_by_name() {
     }
 }
 
+/// The first field of the body is comm_r.
+#[test]
+fn a_partition_of_a_porep_with_another_comm_r_is_refused() {
+    let mut bytes = bundled(ProofKind::Porep).partition_request(0).unwrap();
+    bytes[HEADER_BYTES] ^= 1;
+    refused(&bytes, "comm_r is not the hash of the roots of its trees");
+}
+
 fn cut_is_refused(good: &[u8], lengths: impl Iterator<Item = usize>) {
     for length in lengths {
         let error = decode_partition(&good[..length]).err().unwrap();

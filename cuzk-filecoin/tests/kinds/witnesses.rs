@@ -11,9 +11,11 @@ use blstrs::Scalar;
 use cuzk_filecoin::blank;
 use cuzk_filecoin::vanilla;
 use cuzk_filecoin::{
-    CircuitId, Error, ProofKind, ProofRequest, ReferenceStatement, SectorSize, Writer,
-    decode_reference,
+    CircuitId, Error, ProofKind, ProofRequest, ReferenceStatement, SectorSize, WitnessContext,
+    Writer, decode, decode_reference,
 };
+use cuzk_kernels::Isa;
+use cuzk_memory::Checkpoint;
 use cuzk_pce::{Program, program};
 use cuzk_testing::differential::{again, seeds};
 
@@ -74,6 +76,20 @@ fn all_kinds_of_2_kib() {
 #[test]
 fn all_kinds_of_8_mib() {
     check_sectors(SectorSize::MiB8, 0..1);
+}
+
+#[test]
+fn a_writer_that_is_stopped_is_no_failure() {
+    let checkpoint = Checkpoint::asking(|| true);
+    for kind in ProofKind::ALL {
+        let statement = decode(&cuzk_testing::bundled_request(kind)).unwrap();
+        let context = WitnessContext {
+            checkpoint: &checkpoint,
+            ..Isa::best().into()
+        };
+        let stopped = statement.witness_in(0, context).unwrap_err();
+        assert!(matches!(stopped, Error::Stopped), "{kind}: {stopped}");
+    }
 }
 
 /// A request is the same one, whatever else is made over its sector.
