@@ -674,7 +674,7 @@ fn a_witness_stands_aside() {
         let spans = timeline.spans();
         let witness = spans.iter().find(|span| span.stage == Stage::Witness);
         let bound = cuzk_memory::wait_max(case.circuit.program().rows());
-        assert!(witness.unwrap().length() >= bound);
+        assert!(witness.unwrap().stood_aside.unwrap() >= bound);
     }
 }
 

@@ -105,7 +105,6 @@ pub(crate) fn as_micros<S: Serializer>(time: &Duration, serializer: S) -> Result
     serializer.serialize_u64(u64::try_from(time.as_micros()).unwrap_or(u64::MAX))
 }
 
-#[expect(clippy::ref_option, reason = "serde calls it so")]
 fn as_micros_if_any<S: Serializer>(
     time: &Option<Duration>,
     serializer: S,
