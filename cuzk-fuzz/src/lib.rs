@@ -240,6 +240,32 @@ mod tests {
         fs::remove_dir_all(folder).unwrap();
     }
 
+    /// A machine where nothing was kept would lose them otherwise.
+    #[test]
+    fn what_the_tree_has_is_in_its_next_file() {
+        let folder = std::env::temp_dir().join(format!("cuzk-tree-{}", std::process::id()));
+        let at = folder.join("packages/some/tests/corpus/word");
+        let (kept, packages) = (folder.join("kept"), folder.join("packages"));
+        for input in [&b"c"[..], b"cuz"] {
+            Kept::at(kept.join("some/word")).add(input);
+        }
+        fs::create_dir_all(&at).unwrap();
+        write_found(&kept, &packages).unwrap();
+        fs::remove_dir_all(&kept).unwrap();
+
+        let corpus = Corpus::read(&at).with(*b"size=2048");
+        assert_eq!(corpus.found, [&b"c"[..], b"cuz"]);
+        let word = Word::default();
+        let mut check = |input: &[u8]| word.decode(input);
+        let empty = Kept::at(kept.join("some/word"));
+        let run = Run::new(&corpus, &word, Some(empty), &mut check);
+        assert_eq!(run.until(Limit::mutants(0)), 3);
+        let written = write_found(&kept, &packages).unwrap();
+        assert_eq!(written, [("some/word".to_owned(), 2)]);
+        assert_eq!(Corpus::read(&at).found, corpus.found);
+        fs::remove_dir_all(folder).unwrap();
+    }
+
     #[test]
     fn what_is_found_has_so_many_bytes_at_most() {
         const BYTES: usize = 12;

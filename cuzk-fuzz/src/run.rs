@@ -69,6 +69,7 @@ impl<'a, C: Counters> Run<'a, C> {
             }
         }
         self.try_kept();
+        self.keep_all();
         self.guide.hurry();
         // A longer run begins elsewhere each time, so that nightly runs add up.
         let seed = if limit.is_count() { 0 } else { rand::random() };
@@ -111,6 +112,15 @@ impl<'a, C: Counters> Run<'a, C> {
             } else {
                 self.add_found(input);
             }
+        }
+    }
+
+    /// Keeps each input that reached something new, those of the tree, too. The next file of the tree is
+    /// made of what is kept, also where nothing was kept before.
+    fn keep_all(&self) {
+        let found = self.inputs.iter().skip(self.corpus.inputs.len());
+        if let Some(kept) = &self.kept {
+            found.for_each(|input| kept.add(input));
         }
     }
 
