@@ -211,8 +211,8 @@ impl Trace<'_> {
         self.time_throttled(stage, |_| work())
     }
 
-    /// As [`Self::time`], for work that stands aside while the throttle is raised. It says in
-    /// its argument for how long it did, which is zero before.
+    /// As [`Self::time`], for work that stands aside while the throttle is raised. `work` sets
+    /// its argument to the time in which it did, and the span has that time.
     pub fn time_throttled<R>(&self, stage: Stage, work: impl FnOnce(&Cell<Duration>) -> R) -> R {
         let _entered = tracing::info_span!(
             "stage",
