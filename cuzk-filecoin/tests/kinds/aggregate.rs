@@ -6,6 +6,8 @@ use cuzk_filecoin::{AggregateRequest, Error, ProofKind, decode};
 use cuzk_testing::{aggregate_request, bundled_request, porep_proof};
 use serde_json::{Value, json};
 
+use crate::altered;
+
 /// The file of a request of one sector.
 fn file() -> Value {
     serde_json::from_slice(&aggregate_request(1).to_json()).unwrap()
@@ -70,4 +72,16 @@ fn a_request_has_as_many_sectors_as_the_chain_takes() {
     assert_eq!(request.padded_len(), AggregateRequest::PROOFS_MAX);
     let error = of(1639).unwrap_err().to_string();
     assert!(error.contains("expected 1 to 1638, got 1639"), "{error}");
+}
+
+#[test]
+fn an_aggregate_is_of_one_miner_and_keeps_its_proofs() {
+    let request = |edit| altered::read("porep.json", edit).unwrap();
+    let proof = vec![7; 192];
+    let mut aggregate = AggregateRequest::of(&request(|_| ()), proof.clone()).unwrap();
+    let other = request(|r| r["miner_id"] = json!(1002));
+    let refused = aggregate.push(&other, proof.clone()).unwrap_err();
+    assert!(refused.to_string().starts_with("registered_proof: "));
+    let list: Value = serde_json::from_slice(&aggregate.to_json()).unwrap();
+    assert_eq!(list["sectors"][0]["proof"], json!(STANDARD.encode(&proof)));
 }

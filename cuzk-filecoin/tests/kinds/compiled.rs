@@ -85,7 +85,8 @@ fn the_larger_circuits_of_32_gib_unfold_to_their_rows() {
     }
 }
 
-/// A thread has two groups of sectors of a WindowPoSt. A partition of 2 KiB has two sectors.
+/// A thread has two groups of sectors of a WindowPoSt. A group has 40 paths: four sectors with ten
+/// challenges each. A partition of 2 KiB has two sectors, and nothing else.
 #[test]
 fn a_window_post_has_groups_of_sectors_apart() {
     let sector_size = SectorSize::KiB2;
@@ -93,7 +94,7 @@ fn a_window_post_has_groups_of_sectors_apart() {
         let apart = variables_apart(CircuitId { kind, sector_size }).unwrap();
         if kind == ProofKind::WindowPost {
             let sector = compiled(kind, sector_size).num_aux() / 2;
-            assert!(apart.is_some_and(|apart| apart >= 2 * sector), "{apart:?}");
+            assert_eq!(apart, Some(2 * 4 * sector));
         } else {
             assert_eq!(apart, None, "{kind}");
         }

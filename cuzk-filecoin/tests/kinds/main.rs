@@ -7,7 +7,11 @@
 )]
 
 mod aggregate;
+mod altered;
 mod bad_input;
+mod bad_porep;
+mod bad_post;
+mod bad_snap_deals;
 mod bundled;
 mod compiled;
 mod digests;

@@ -3,7 +3,7 @@
 use cuzk_filecoin::{Error, ProofRequest, decode};
 use serde_json::{Value, json};
 
-use crate::bad_input::{Edit, MODULUS, bundled, edit_bytes};
+use crate::altered::{Edit, MODULUS, bundled, edit_bytes};
 
 /// Reads and decodes, and returns what is wrong.
 fn problem(bytes: &[u8]) -> String {
