@@ -105,21 +105,20 @@ fn a_critical_job_does_not_wait_for_a_pass_that_runs() {
     }
 }
 
-/// Proves two PoReps, and a WinningPoSt that comes once the first has waited for the device.
-/// Returns the spans in which the device was busy with the latter, and with the first.
-fn critical_beside_poreps(max_batch: usize) -> [Vec<Span>; 2] {
+/// Proves PoReps that may share a pass, and a WinningPoSt that comes once the first has waited for the
+/// device. Returns the spans in which the device was busy with the latter, and with the first.
+fn critical_beside_poreps(poreps: usize) -> [Vec<Span>; 2] {
     for kind in [ProofKind::Porep, ProofKind::WinningPost] {
         common::circuit_with_params(kind);
     }
     let mut config = common::config();
     config.gpus.devices = Devices::Cpu;
-    config.pipeline.max_batch = max_batch;
+    config.pipeline.max_batch = poreps;
     let engine = Engine::start(config).unwrap();
     let sealing = cuzk_testing::bundled_request(ProofKind::Porep);
-    let jobs = [
-        engine.submit(&sealing).unwrap(),
-        engine.submit(&sealing).unwrap(),
-    ];
+    let jobs: Vec<_> = (0..poreps)
+        .map(|_| engine.submit(&sealing).unwrap())
+        .collect();
     let in_device = || {
         let spans = engine.timeline().of_job(jobs[0].number());
         spans.iter().any(|span| span.stage == Stage::LockWait)

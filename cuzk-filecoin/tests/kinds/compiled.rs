@@ -86,15 +86,17 @@ fn the_larger_circuits_of_32_gib_unfold_to_their_rows() {
 }
 
 /// A thread has two groups of sectors of a WindowPoSt. A group has 40 paths: four sectors with ten
-/// challenges each. A partition of 2 KiB has two sectors, and nothing else.
+/// challenges each. A partition of 2 KiB has two sectors, and nothing else. What a sector is said to have
+/// is a bound, half a hundredth above what it has.
 #[test]
 fn a_window_post_has_groups_of_sectors_apart() {
     let sector_size = SectorSize::KiB2;
     for kind in ProofKind::ALL {
         let apart = variables_apart(CircuitId { kind, sector_size }).unwrap();
         if kind == ProofKind::WindowPost {
-            let sector = compiled(kind, sector_size).num_aux() / 2;
-            assert_eq!(apart, Some(2 * 4 * sector));
+            let groups = 2 * 4 * compiled(kind, sector_size).num_aux() / 2;
+            let apart = apart.unwrap();
+            assert!(groups <= apart && apart <= groups + groups / 100, "{apart}");
         } else {
             assert_eq!(apart, None, "{kind}");
         }
