@@ -86,8 +86,8 @@ fn the_larger_circuits_of_32_gib_unfold_to_their_rows() {
 }
 
 /// A thread has two groups of sectors of a WindowPoSt. A group has 40 paths: four sectors with ten
-/// challenges each. A partition of 2 KiB has two sectors, and nothing else. The number
-/// that is returned is a bound, half a hundredth above theirs.
+/// challenges each. A partition of 2 KiB has two sectors, and nothing else. The bound is
+/// half a hundredth above the variables of two groups.
 #[test]
 fn a_window_post_has_groups_of_sectors_apart() {
     let sector_size = SectorSize::KiB2;
