@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::altered::{Case, Edit, MODULUS, bundled, check, edit_bytes, encode, run};
+use crate::altered::{Case, Edit, MODULUS, bundled, check, check_altered, edit_bytes, encode, run};
 
 /// Alters the wrapper inside a PoRep request.
 fn edit_wrapper(request: &mut Value, edit: impl FnOnce(&mut Value)) {
@@ -294,13 +294,7 @@ fn c1_outputs_of_another_shape() {
         }),
     ];
     for (what, edit) in edits {
-        let mut output: Value = serde_json::from_slice(&bundled("porep-c1.json")).unwrap();
-        edit(&mut output);
-        check(
-            what,
-            &serde_json::to_vec(&output).unwrap(),
-            "vanilla_proof.vanilla_proofs",
-        );
+        check_altered(what, "porep-c1.json", *edit, "vanilla_proof.vanilla_proofs");
     }
     let mut output: Value = serde_json::from_slice(&bundled("porep-c1.json")).unwrap();
     challenge(&mut output)["comm_d_proofs"]["data"]["Single"]["leaf"] = json!(MODULUS);
