@@ -129,7 +129,7 @@ mod tests {
         let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/measured.md");
         let page = std::fs::read_to_string(page).unwrap();
         let rows = [
-            ("ifma", "| PoRep 2 KiB, Zen 5 |"),
+            ("ifma", "| PoRep 2 KiB; AMD EPYC (family 26"),
             ("avx2", "| PoRep 2 KiB with AVX2"),
             ("scalar", "| PoRep 2 KiB with scalar instructions"),
         ];
