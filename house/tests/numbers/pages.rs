@@ -5,7 +5,7 @@
 use house::workspace::top;
 
 use crate::commands::has_command;
-use crate::figures::figures;
+use crate::figures::{figures, figures_below};
 
 /// Pages whose figures have their commands on the page itself, in a form of its own.
 const OWN_COMMANDS: [&str; 2] = ["docs/nightly.md", "docs/numbers.md"];
@@ -30,6 +30,7 @@ fn slug(heading: &str) -> String {
 /// commands and what they print.
 pub(crate) fn page_figures(page: &str, text: &str) -> Vec<Figure> {
     let (mut section, mut is_code) = (String::new(), false);
+    let mut heading = None;
     let mut found = Vec::new();
     for line in text.lines() {
         let is_fence = line.starts_with("```");
@@ -37,14 +38,22 @@ pub(crate) fn page_figures(page: &str, text: &str) -> Vec<Figure> {
         if is_code || is_fence {
             continue;
         }
+        if !line.starts_with('|') {
+            heading = None;
+        }
         if line.starts_with('#') {
             section = slug(line);
         } else if !has_command(line) {
-            found.extend(figures(line).into_iter().map(|text| Figure {
+            let below = heading.map(|heading| figures_below(heading, line));
+            let all = figures(line).into_iter().chain(below.unwrap_or_default());
+            found.extend(all.map(|text| Figure {
                 page: page.to_owned(),
                 section: section.clone(),
                 text,
             }));
+        }
+        if line.starts_with('|') {
+            heading = heading.or(Some(line));
         }
     }
     found
@@ -72,4 +81,8 @@ fn a_figure_with_a_command_in_its_line_is_left_out() {
     let figures = page_figures("p", page);
     assert_eq!(figures.len(), 1);
     assert_eq!((&*figures[0].section, &*figures[0].text), ("a-b-c", "5 s"));
+    let page = "| a | ratio |\n|---|---|\n| b | 3.5 |\n| `cuzk bench x` | 4.5 |\n\n| c |\n| 5 |\n";
+    let figures = page_figures("p", page);
+    assert_eq!(figures.len(), 1);
+    assert_eq!(figures[0].text, "3.5 times");
 }
