@@ -1,4 +1,4 @@
-//! What the documents say of files, tests and settings, held against the sources.
+//! What the documents say of files and error codes, held against the sources.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,53 +7,6 @@ use cuzk_core::error::ErrorCode;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
-}
-
-/// What stands in backquotes in a line.
-fn quoted(line: &str) -> impl Iterator<Item = &str> {
-    line.split('`').skip(1).step_by(2)
-}
-
-/// Whether a source has a test of this name that is run without being asked for.
-fn has_test(source: &str, name: &str) -> bool {
-    let lines: Vec<_> = source.lines().map(str::trim).collect();
-    let is_it = |line: &&str| {
-        let line = line.strip_prefix("async ").unwrap_or(line);
-        let name_on = line
-            .strip_prefix("fn ")
-            .and_then(|on| on.strip_prefix(name));
-        name_on.is_some_and(|rest| rest.starts_with('('))
-    };
-    let Some(at) = lines.iter().position(is_it) else {
-        return false;
-    };
-    let attributes = lines[..at].iter().rev();
-    let mut attributes = attributes.take_while(|line| line.starts_with("#["));
-    let is_test = |line: &&str| *line == "#[test]" || line.starts_with("#[tokio::test");
-    attributes.clone().any(is_test) && !attributes.any(|line| line.starts_with("#[ignore"))
-}
-
-/// Each row of the table names tests that there are.
-#[test]
-fn what_must_not_happen_is_tested() {
-    let text = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
-    let rows = text
-        .lines()
-        .skip_while(|line| *line != "## What must not happen");
-    let rows = rows.skip(1).take_while(|line| !line.starts_with("## "));
-    let rows: Vec<_> = rows.filter(|line| line.starts_with("| ")).skip(1).collect();
-    assert!(rows.len() >= 14, "{rows:?}");
-    for row in rows {
-        let tests: Vec<_> = quoted(row)
-            .filter_map(|name| name.split_once("::"))
-            .collect();
-        assert!(!tests.is_empty(), "no test is named: {row}");
-        for (file, name) in tests {
-            let source = fs::read_to_string(root().join(file));
-            let source = source.unwrap_or_else(|error| panic!("{file}: {error}"));
-            assert!(has_test(&source, name), "{file} has no test {name}");
-        }
-    }
 }
 
 /// Returns the places in the repository to which a document links. The path is empty for the document
