@@ -61,9 +61,8 @@ const OTHERS: [(&str, usize, &str); 7] = [
     ),
 ];
 
-/// Folders whose tests with futures have a bound in each call: `connect` sets it. The programs of
-/// documents have none.
-const CALLS: [&str; 2] = ["cuzk/tests", "cuzk-core/tests/documents"];
+/// Folders whose tests with futures have a bound in each call: `connect` sets it.
+const CALLS: [&str; 1] = ["cuzk/tests"];
 
 /// Returns the calls that may wait for ever, by their methods. Comments and strings do not count.
 fn waits(tokens: TokenStream) -> Vec<String> {

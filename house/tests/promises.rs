@@ -57,7 +57,7 @@ fn has_test(source: &str, name: &str) -> bool {
     };
     let attributes = lines[..at].iter().rev();
     let mut attributes = attributes.take_while(|line| line.starts_with("#["));
-    let is_test = |line: &&str| *line == "#[test]" || line.starts_with("#[tokio::test");
+    let is_test = |line: &&str| *line == "#[test]" || line.starts_with("#[tokio::");
     attributes.clone().any(is_test) && !attributes.any(|line| line.starts_with("#[ignore"))
 }
 
@@ -82,7 +82,7 @@ fn missing(page: &str, sources: &dyn Sources) -> Vec<String> {
 }
 
 /// Returns the rows of a table, without its heading.
-fn rows<'a>(page: &'a str, is_heading: impl Fn(&str) -> bool) -> Vec<&'a str> {
+fn rows(page: &str, is_heading: impl Fn(&str) -> bool) -> Vec<&str> {
     let lines = page.lines().skip_while(|line| !is_heading(line));
     let table = lines.skip(2).take_while(|line| line.starts_with("| "));
     table.collect()
