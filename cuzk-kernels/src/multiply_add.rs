@@ -37,7 +37,17 @@ pub fn g1<'a>(
     points: &[G1Affine],
     scalars: &[Scalar],
 ) -> Result<Vec<G1Affine>, KernelError> {
-    in_any(context.into(), addends, points, scalars)
+    // So the kernels are compiled here, and not for each kind of context in each crate.
+    in_g1(context.into(), addends, points, scalars)
+}
+
+fn in_g1(
+    context: Context<'_>,
+    addends: &[G1Affine],
+    points: &[G1Affine],
+    scalars: &[Scalar],
+) -> Result<Vec<G1Affine>, KernelError> {
+    in_any(context, addends, points, scalars)
 }
 
 /// Returns `addends[i] + scalars[i] · points[i]` in G2.
@@ -50,7 +60,16 @@ pub fn g2<'a>(
     points: &[G2Affine],
     scalars: &[Scalar],
 ) -> Result<Vec<G2Affine>, KernelError> {
-    in_any(context.into(), addends, points, scalars)
+    in_g2(context.into(), addends, points, scalars)
+}
+
+fn in_g2(
+    context: Context<'_>,
+    addends: &[G2Affine],
+    points: &[G2Affine],
+    scalars: &[Scalar],
+) -> Result<Vec<G2Affine>, KernelError> {
+    in_any(context, addends, points, scalars)
 }
 
 /// Points of either curve.

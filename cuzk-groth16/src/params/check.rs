@@ -34,6 +34,15 @@ pub fn check_points(
     isa: Isa,
     mut progress: impl FnMut(QueryName),
 ) -> Result<(), ParamsError> {
+    // So the work is compiled here, and not for each closure in the caller's crate.
+    check_telling(params, isa, &mut progress)
+}
+
+fn check_telling(
+    params: &ParamsFile,
+    isa: Isa,
+    progress: &mut dyn FnMut(QueryName),
+) -> Result<(), ParamsError> {
     let mut rng = ChaCha8Rng::from_rng(rand::rngs::OsRng).map_err(|error| ParamsError::Io {
         path: params.path().to_owned(),
         source: error.into(),

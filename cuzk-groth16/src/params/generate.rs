@@ -51,9 +51,9 @@ pub fn generate(
     waste: &ToxicWaste,
     isa: Isa,
     out: &mut impl Write,
-    progress: impl FnMut(u64, u64),
+    mut progress: impl FnMut(u64, u64),
 ) -> Result<Generated, GenerateError> {
-    generate_while(circuit, waste, isa, &NEVER_STOP, out, progress)
+    generate_while(circuit, waste, isa, &NEVER_STOP, out, &mut progress)
 }
 
 /// Writes the parameters as [`generate`] does. Before its first point it asks `checkpoint` about
@@ -67,8 +67,8 @@ pub(super) fn generate_while(
     waste: &ToxicWaste,
     isa: Isa,
     checkpoint: &Checkpoint<'_>,
-    out: &mut impl Write,
-    progress: impl FnMut(u64, u64),
+    out: &mut dyn Write,
+    progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Generated, GenerateError> {
     waste.check()?;
     let scalars = Scalars::new(circuit, waste, checkpoint)?;
@@ -225,14 +225,14 @@ impl FixedBase for G2Table {
 }
 
 /// Multiplies, encodes and writes, chunk by chunk.
-struct PointWriter<'w, W, F> {
-    out: &'w mut W,
+struct PointWriter<'w> {
+    out: &'w mut dyn Write,
     done: u64,
     total: u64,
-    progress: F,
+    progress: &'w mut dyn FnMut(u64, u64),
 }
 
-impl<W: Write, F: FnMut(u64, u64)> PointWriter<'_, W, F> {
+impl PointWriter<'_> {
     /// A query given by its scalars.
     fn query<T: FixedBase>(
         &mut self,

@@ -7,7 +7,7 @@
 //! * One process at a time makes a file.
 
 use std::fmt;
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -309,7 +309,18 @@ impl ParamCache {
         circuit: &Program<Scalar>,
         options: GenerateOptions,
         checkpoint: &Checkpoint<'_>,
-        progress: impl FnMut(u64, u64) + Send,
+        mut progress: impl FnMut(u64, u64) + Send,
+    ) -> Result<Outcome, ParamsError> {
+        // So the work is compiled here, and not for each closure in the caller's crate.
+        self.ensure_telling(files, circuit, (options, checkpoint), &mut progress)
+    }
+
+    fn ensure_telling(
+        &self,
+        files: &ParameterFiles,
+        circuit: &Program<Scalar>,
+        (options, checkpoint): (GenerateOptions, &Checkpoint<'_>),
+        progress: &mut (dyn FnMut(u64, u64) + Send),
     ) -> Result<Outcome, ParamsError> {
         let lengths = QueryLengths::of(circuit, &circuit.densities());
         if self.has(files) {
@@ -317,7 +328,10 @@ impl ParamCache {
         }
         self.check_is_folder()?;
         fs::create_dir_all(&self.dir).map_err(|source| created(&self.dir, source))?;
-        let _lock = self.lock(files, checkpoint)?;
+        // Waits until no other process makes these files. The lock goes with the file; its name
+        // stays, since removing it would race.
+        let lock = self.dir.join(format!("{}.lock", files.params));
+        let _lock = lock_or_wait(&lock, &self.params_path(files), checkpoint)?;
         let outcome = if self.has(files) {
             Outcome::AlreadyThere
         } else {
@@ -342,17 +356,6 @@ impl ParamCache {
         Ok(())
     }
 
-    /// Waits until no other process makes these files. The lock goes with the
-    /// returned file; its name stays, since removing it would race.
-    fn lock(
-        &self,
-        files: &ParameterFiles,
-        checkpoint: &Checkpoint<'_>,
-    ) -> Result<File, ParamsError> {
-        let path = self.dir.join(format!("{}.lock", files.params));
-        lock_or_wait(&path, &self.params_path(files), checkpoint)
-    }
-
     /// Makes the missing files, under the lock.
     fn make(
         &self,
@@ -360,7 +363,7 @@ impl ParamCache {
         lengths: &QueryLengths,
         circuit: &Program<Scalar>,
         (options, checkpoint): (GenerateOptions, &Checkpoint<'_>),
-        progress: impl FnMut(u64, u64),
+        progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Outcome, ParamsError> {
         let (params_path, vk_path) = (self.params_path(files), self.vk_path(files));
         if vk_path.exists() {

@@ -69,9 +69,19 @@ pub fn relation_bytes(program: &Program<Scalar>) -> u64 {
 /// * [`ParamsError::Points`] for points that are not on the curve or at infinity
 pub fn check_relation(
     params: &ParamsFile,
-    (program, densities): (&Program<Scalar>, &Densities),
+    circuit: (&Program<Scalar>, &Densities),
     isa: Isa,
     mut progress: impl FnMut(&str),
+) -> Result<Relation, ParamsError> {
+    // So the work is compiled here, and not for each closure in the caller's crate.
+    check_telling(params, circuit, isa, &mut progress)
+}
+
+fn check_telling(
+    params: &ParamsFile,
+    (program, densities): (&Program<Scalar>, &Densities),
+    isa: Isa,
+    progress: &mut dyn FnMut(&str),
 ) -> Result<Relation, ParamsError> {
     params.check_circuit(&QueryLengths::of(program, densities))?;
     check_generators(params)?;
@@ -134,7 +144,7 @@ impl Sums {
         (program, densities): (&Program<Scalar>, &Densities),
         assignment: &Assignment,
         isa: Isa,
-        mut progress: impl FnMut(&str),
+        progress: &mut dyn FnMut(&str),
     ) -> Result<Self, KernelError> {
         let inputs = program.num_inputs();
         let Assignment {

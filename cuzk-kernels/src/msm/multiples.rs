@@ -26,8 +26,7 @@ use crate::error::{KernelError, expect_len};
 #[cfg(target_arch = "x86_64")]
 use crate::ifma;
 use crate::isa::{Implementation, Isa};
-use cuzk_memory::Checkpoint;
-use cuzk_memory::Lent;
+use cuzk_memory::{Checkpoint, Lent, Stopped};
 
 /// Some of an MSM's bases: those that have multiples.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -195,8 +194,11 @@ pub trait WithMultiples: Sized {
     ) -> Result<(), E>;
 }
 
+/// Takes a row as bytes. An error ends the computation.
+type Sink<'a> = &'a mut dyn FnMut(&[u8]) -> Result<(), Stopped>;
+
 macro_rules! group {
-    ($affine:ty, $ifma:ident) => {
+    ($affine:ty, $ifma:ident, $rows:ident) => {
         impl WithMultiples for $affine {
             fn row_bytes(isa: Isa, points: usize) -> Option<usize> {
                 match isa.implementation() {
@@ -227,49 +229,65 @@ macro_rules! group {
                 shape: Shape,
                 chosen: &Chosen,
                 bases: &dyn Bases<Self>,
-                sink: impl FnMut(&[u8]) -> Result<(), E>,
+                mut sink: impl FnMut(&[u8]) -> Result<(), E>,
             ) -> Result<(), E> {
-                expect_len("bases", chosen.len, bases.len())?;
-                match context.isa.implementation() {
-                    Implementation::Portable | Implementation::Scalar => {
-                        Err(KernelError::Multiples("no form for these instructions").into())
-                    }
-                    #[cfg(target_arch = "x86_64")]
-                    Implementation::Avx2(_) => {
-                        Err(KernelError::Multiples("no form for these instructions").into())
-                    }
-                    #[cfg(target_arch = "x86_64")]
-                    Implementation::Ifma(token) => {
-                        let kernel = ifma::$ifma::new(token);
-                        write_rows(kernel, shape, chosen, bases, context, sink)
-                    }
+                // So the kernels are compiled here, and not for each sink in each crate.
+                let mut refused = None;
+                let written = $rows(context, shape, chosen, bases, &mut |row| {
+                    sink(row).map_err(|error| {
+                        refused = Some(error);
+                        Stopped
+                    })
+                });
+                match refused {
+                    Some(error) => Err(error),
+                    None => Ok(written?),
+                }
+            }
+        }
+
+        fn $rows(
+            context: Context<'_>,
+            shape: Shape,
+            chosen: &Chosen,
+            bases: &dyn Bases<$affine>,
+            sink: Sink<'_>,
+        ) -> Result<(), KernelError> {
+            expect_len("bases", chosen.len, bases.len())?;
+            let no_form = KernelError::Multiples("no form for these instructions");
+            match context.isa.implementation() {
+                Implementation::Portable | Implementation::Scalar => Err(no_form),
+                #[cfg(target_arch = "x86_64")]
+                Implementation::Avx2(_) => Err(no_form),
+                #[cfg(target_arch = "x86_64")]
+                Implementation::Ifma(token) => {
+                    let kernel = ifma::$ifma::new(token);
+                    write_rows(kernel, shape, chosen, bases, context, sink)
                 }
             }
         }
     };
 }
 
-group!(G1Affine, G1);
-group!(G2Affine, G2);
+group!(G1Affine, G1, g1_rows);
+group!(G2Affine, G2, g2_rows);
 
-fn write_rows<K: Kernel, E: From<KernelError>>(
+fn write_rows<K: Kernel>(
     kernel: K,
     shape: Shape,
     chosen: &Chosen,
     bases: &dyn Bases<K::Affine>,
     context: Context<'_>,
-    mut sink: impl FnMut(&[u8]) -> Result<(), E>,
-) -> Result<(), E> {
-    let mut indices = Lent::take(context.memory, chosen.count).map_err(KernelError::from)?;
+    sink: Sink<'_>,
+) -> Result<(), KernelError> {
+    let mut indices = Lent::take(context.memory, chosen.count)?;
     for (index, chosen) in indices.iter_mut().zip(SetBits::new(&chosen.words, 0)) {
         *index = chosen;
     }
-    let mut row =
-        Lent::<K::Point>::take(context.memory, chosen.count).map_err(KernelError::from)?;
+    let mut row = Lent::<K::Point>::take(context.memory, chosen.count)?;
     row.par_chunks_mut(TASK)
         .zip(indices.par_chunks(TASK))
-        .try_for_each(|(points, indices)| import_selected(kernel, bases, indices, points))
-        .map_err(KernelError::from)?;
+        .try_for_each(|(points, indices)| import_selected(kernel, bases, indices, points))?;
     let doublings = shape.positions() * shape.bits() as usize;
     for j in 0..shape.rows() {
         if j > 0 {

@@ -47,6 +47,11 @@ pub fn all_in_g1<B>(isa: Isa, bases: &B, seed: [u8; 32]) -> Result<bool, KernelE
 where
     B: Bases<G1Affine> + ?Sized,
 {
+    // So the kernels are compiled here, and not for each kind of bases in each crate.
+    inside_g1(isa, &bases, seed)
+}
+
+fn inside_g1(isa: Isa, bases: &dyn Bases<G1Affine>, seed: [u8; 32]) -> Result<bool, KernelError> {
     match isa.implementation() {
         Implementation::Portable => all_inside(Serial::<G1Affine, Portable>::new(), bases, seed),
         Implementation::Scalar => all_inside(Serial::<G1Affine, Blst>::new(), bases, seed),
@@ -65,6 +70,10 @@ pub fn all_in_g2<B>(isa: Isa, bases: &B, seed: [u8; 32]) -> Result<bool, KernelE
 where
     B: Bases<G2Affine> + ?Sized,
 {
+    inside_g2(isa, &bases, seed)
+}
+
+fn inside_g2(isa: Isa, bases: &dyn Bases<G2Affine>, seed: [u8; 32]) -> Result<bool, KernelError> {
     match isa.implementation() {
         Implementation::Portable => all_inside(Serial::<G2Affine, Portable>::new(), bases, seed),
         Implementation::Scalar => all_inside(Serial::<G2Affine, Blst>::new(), bases, seed),
@@ -75,11 +84,11 @@ where
     }
 }
 
-fn all_inside<K, B>(kernel: K, bases: &B, seed: [u8; 32]) -> Result<bool, KernelError>
-where
-    K: Kernel<Affine: Coordinates>,
-    B: Bases<K::Affine> + ?Sized,
-{
+fn all_inside<K: Kernel<Affine: Coordinates>>(
+    kernel: K,
+    bases: &dyn Bases<K::Affine>,
+    seed: [u8; 32],
+) -> Result<bool, KernelError> {
     check_terms(bases.len(), bases.len())?;
     let mut memory = Lent::take(&Mapped, ROUNDS * BUCKETS)?;
     let mut rounds: Vec<_> = memory
@@ -117,23 +126,19 @@ where
 
 /// Reads consecutive bases, in parallel.
 #[expect(clippy::cast_possible_truncation, reason = "at most 2^31 bases")]
-fn read_all<K, B>(
+fn read_all<K: Kernel>(
     kernel: K,
-    bases: &B,
+    bases: &dyn Bases<K::Affine>,
     start: usize,
     points: &mut [K::Point],
-) -> Result<(), BasesError>
-where
-    K: Kernel,
-    B: Bases<K::Affine> + ?Sized,
-{
+) -> Result<(), BasesError> {
     points
         .par_chunks_mut(TASK)
         .enumerate()
         .try_for_each(|(task, points)| {
             let first = (start + task * TASK) as u32;
             let indices: Vec<u32> = (first..).take(points.len()).collect();
-            import_selected(kernel, &bases, &indices, points)
+            import_selected(kernel, bases, &indices, points)
         })
 }
 

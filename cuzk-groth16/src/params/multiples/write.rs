@@ -48,8 +48,20 @@ pub fn write_multiples(
     program: &Program<Scalar>,
     densities: &Densities,
     context: Context<'_>,
-    (threads, limit_bytes): (usize, u64),
+    limits: (usize, u64),
     mut progress: impl FnMut(usize),
+) -> Result<WrittenMultiples, ParamsError> {
+    // So the work is compiled here, and not for each closure in the caller's crate.
+    write_telling(params, program, densities, context, limits, &mut progress)
+}
+
+fn write_telling(
+    params: &ParamsFile,
+    program: &Program<Scalar>,
+    densities: &Densities,
+    context: Context<'_>,
+    (threads, limit_bytes): (usize, u64),
+    progress: &mut dyn FnMut(usize),
 ) -> Result<WrittenMultiples, ParamsError> {
     let isa = context.isa;
     let path = multiples_path(params);
