@@ -14,11 +14,13 @@ const BUDGET_MIB: u64 = 4096;
 /// Resident memory beside the budget.
 const BESIDE_MIB: u64 = 64;
 
-/// The number of urgent proofs during the flood. The nightly run has more: the senders take the
-/// processor from other tests.
-fn proofs() -> u32 {
-    let proofs = std::env::var("CUZK_TEST_FLOOD").ok();
-    proofs.map_or(1, |proofs| proofs.parse().unwrap())
+/// The number of urgent proofs during the flood, and the kind of the proof after them. The nightly
+/// run has more, and a PoRep: the senders take the processor from other tests.
+fn proofs() -> (u32, &'static str) {
+    match std::env::var("CUZK_TEST_FLOOD") {
+        Ok(proofs) => (proofs.parse().unwrap(), "porep"),
+        Err(_) => (1, "snap-deals"),
+    }
 }
 
 /// Starts the senders of `cuzk bench server --flood`.
@@ -43,7 +45,8 @@ async fn a_flood_leaves_proofs_and_the_budget_alone() {
     let mut client = daemon.client().await;
     let senders = start_senders(&daemon);
     let mut proved = Vec::new();
-    for number in 0..proofs() {
+    let (urgent, large) = proofs();
+    for number in 0..urgent {
         let input = v1::SubmitProofRequest {
             request_id: format!("winning-{number}"),
             ..request("winning-post")
@@ -51,8 +54,8 @@ async fn a_flood_leaves_proofs_and_the_budget_alone() {
         let response = prove(&mut client, input).await.unwrap();
         proved.push(("winning-post", response));
     }
-    let response = prove(&mut client, request("porep")).await.unwrap();
-    proved.push(("porep", response));
+    let response = prove(&mut client, request(large)).await.unwrap();
+    proved.push((large, response));
     // The flood need not last until the proofs are verified.
     drop(senders);
     for (kind, response) in &proved {

@@ -20,7 +20,7 @@ const LOOK: Duration = Duration::from_millis(50);
 /// The number of WindowPoSts. The nightly run has more.
 fn posts() -> u64 {
     let posts = std::env::var("CUZK_TEST_SOAK").ok();
-    posts.map_or(60, |posts| posts.parse().unwrap())
+    posts.map_or(40, |posts| posts.parse().unwrap())
 }
 
 /// The ways in which a client leaves a job.
@@ -38,8 +38,8 @@ enum Manner {
 fn job(number: u64) -> (&'static str, Manner) {
     let kind = match number % 100 {
         17 => "winning-post",
-        42 => "snap-deals",
-        83 => "porep",
+        27 => "snap-deals",
+        37 => "porep",
         _ => "window-post",
     };
     let manner = match number % 20 {
@@ -144,7 +144,8 @@ impl Resident {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn memory_and_descriptors_stay() {
-    let config = "[jobs]\nresults_kept = 100\n";
+    // So many results are kept before the first look at the memory.
+    let config = "[jobs]\nresults_kept = 40\n";
     let mut daemon = Daemon::start(config);
     daemon.client().await;
     let posts = posts();
@@ -155,7 +156,7 @@ async fn memory_and_descriptors_stay() {
         next.store(from, Ordering::Relaxed);
         jobs(&address, Arc::clone(&next), until)
     };
-    let warm = (posts / 2).max(100);
+    let warm = (posts / 2).max(50);
     // One job in twenty is cancelled, and some are of other kinds.
     let half = posts * 11 / 20;
     from_to(0, warm).await;
