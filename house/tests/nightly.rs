@@ -43,6 +43,7 @@ impl Repository {
             fs::create_dir_all(to.parent().unwrap()).unwrap();
             fs::copy(top().0.join(file), to).unwrap();
         }
+        program(&folder.join(".ci/full-size"), "exec cargo full-size \"$@\"");
         fs::create_dir_all(folder.join("programs")).unwrap();
         fs::write(folder.join(".gitignore"), "programs\ntarget\n").unwrap();
         let here = Self(folder);
@@ -61,9 +62,12 @@ impl Repository {
 
     /// Runs a step with a Cargo that prints a text.
     fn run(&self, step: &str, cargo: &str) -> Output {
-        let program = self.0.join("programs/cargo");
-        fs::write(&program, format!("#!/bin/sh\necho '{cargo}'\n")).unwrap();
-        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        self.run_with(step, &format!("echo '{cargo}'"))
+    }
+
+    /// Runs a step with a Cargo that is a script.
+    fn run_with(&self, step: &str, cargo: &str) -> Output {
+        program(&self.0.join("programs/cargo"), cargo);
         let path = std::env::var("PATH").unwrap();
         Command::new("bash")
             .args([".ci/nightly", step])
@@ -78,6 +82,65 @@ impl Repository {
 
     fn page(&self) -> String {
         fs::read_to_string(self.0.join("docs/nightly.md")).unwrap()
+    }
+}
+
+/// Writes a program of the shell.
+fn program(path: &Path, script: &str) {
+    fs::write(path, format!("#!/bin/sh\n{script}\n")).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// Notes its arguments. Of `--list` it has two tests. A call whose arguments have `second` or `porep`
+/// fails until there is the file `mended`.
+const CARGO: &str = "echo \"$@\" >> programs/calls
+case \"$*\" in
+    *--list*) printf 'first: test\\nsecond: test\\n' ;;
+    *second* | *porep*) [ -e programs/mended ] && echo 'test result: ok. 1 passed' ;;
+    *) echo 'test result: ok. 1 passed' ;;
+esac";
+
+/// Each part of a step has its name at the end of a call. The part before the one that failed is not
+/// run again.
+#[test]
+fn a_step_goes_on_with_the_part_that_failed() {
+    let Some(repository) = Repository::new("nightly-parts") else {
+        let line = "skipped, it needs git: a_step_goes_on_with_the_part_that_failed\n";
+        return drop(std::io::stderr().write_all(line.as_bytes()));
+    };
+    let programs = repository.0.join("programs");
+    for (step, target, [good, bad], told) in [
+        (
+            "circuits",
+            "--test kinds",
+            ["first", "second"],
+            "2 tests of kinds",
+        ),
+        (
+            "full-size",
+            "full-size",
+            ["winning-post", "porep"],
+            "1 passed",
+        ),
+    ] {
+        let before = repository.page();
+        let failed = repository.run_with(step, CARGO);
+        assert_eq!(failed.status.code(), Some(1), "{step}: {failed:?}");
+        assert_eq!(repository.page(), before, "{step}");
+        fs::write(programs.join("mended"), "").unwrap();
+        let passed = repository.run_with(step, CARGO);
+        assert!(passed.status.success(), "{step}: {passed:?}");
+        let page = repository.page();
+        let mut rows = page.lines();
+        let row = rows.find(|line| line.starts_with(&format!("| {step} | 20")));
+        assert!(row.is_some_and(|row| row.contains(told)), "{row:?}");
+        let calls = fs::read_to_string(programs.join("calls")).unwrap();
+        let count = |part: &str| {
+            let of_part = |call: &&str| call.contains(target) && call.ends_with(part);
+            calls.lines().filter(of_part).count()
+        };
+        assert_eq!((count(good), count(bad)), (1, 2), "{step}: {calls}");
+        fs::remove_file(programs.join("mended")).unwrap();
     }
 }
 
