@@ -24,7 +24,7 @@ fn check(file: &File, isa: Isa) -> Result<Vec<QueryName>, ParamsError> {
 }
 
 /// A point of the curve outside of the subgroup, encoded.
-fn outside_g1() -> Vec<u8> {
+pub(crate) fn outside_g1() -> Vec<u8> {
     use ff::Field;
     let fp = |value: u8| (0..value).fold(blstrs::Fp::ZERO, |sum, _| sum + blstrs::Fp::ONE);
     let on_curve = |x: u8| {

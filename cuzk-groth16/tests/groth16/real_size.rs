@@ -14,7 +14,8 @@ use cuzk_kernels::msm::{Bases, BasesError};
 use group::prime::PrimeCurveAffine;
 use tempfile::TempDir;
 
-use crate::file::{G1_BYTES, G2_BYTES, IC};
+use crate::check::outside_g1;
+use crate::file::{BETA_G1, DELTA_G1, G1_BYTES, G2_BYTES, IC};
 
 /// About as many as the circuit has: its rows need the domain 2^27.
 const LENGTHS: QueryLengths = QueryLengths {
@@ -53,13 +54,18 @@ struct Sparse {
 }
 
 impl Sparse {
+    fn new() -> Self {
+        Self::of(&LENGTHS)
+    }
+
     /// Writes a good key and the counts, and points into the first and the last place of each
     /// query.
-    fn new() -> Self {
+    fn of(lengths: &QueryLengths) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("real.params");
-        let options = OpenOptions::new().write(true).create_new(true).open(&path);
-        let file = options.unwrap();
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create_new(true);
+        let file = options.open(&path).unwrap();
         let key = crate::file::File::good(ProofKind::WindowPost).bytes;
         // The six points, and the first input's, which stands for each.
         let (key, input) = (&key[..IC - size_of::<u32>()], &key[IC..IC + G1_BYTES]);
@@ -67,14 +73,14 @@ impl Sparse {
         let mut at = key.len() as u64;
         let mut counts_at = [0; 6];
         for (index, ((part, point_bytes), count)) in
-            PARTS.into_iter().zip(counts(&LENGTHS)).enumerate()
+            PARTS.into_iter().zip(counts(lengths)).enumerate()
         {
             counts_at[index] = at;
             let encoded = u32::try_from(count).unwrap().to_be_bytes();
             file.write_all_at(&encoded, at).unwrap();
             at += COUNT;
-            let places = match part {
-                QueryName::Ic => (0..count).collect(),
+            let places = match (part, count) {
+                (QueryName::Ic, _) | (_, 0) => (0..count).collect(),
                 _ => vec![0, count - 1],
             };
             let g2 = G2Affine::generator().to_uncompressed();
@@ -109,6 +115,21 @@ impl Sparse {
         let error = self.open().unwrap_err();
         let good = u32::try_from(counts(&LENGTHS)[part]).unwrap();
         self.file.write_all_at(&good.to_be_bytes(), at).unwrap();
+        error
+    }
+
+    fn bytes(&self, (at, bytes): (u64, usize)) -> Vec<u8> {
+        let mut read = vec![0; bytes];
+        self.file.read_exact_at(&mut read, at).unwrap();
+        read
+    }
+
+    /// Opens it with other bytes, which are put back.
+    fn with_bytes(&self, at: u64, bytes: &[u8]) -> ParamsError {
+        let good = self.bytes((at, bytes.len()));
+        self.file.write_all_at(bytes, at).unwrap();
+        let error = self.open().unwrap_err();
+        self.file.write_all_at(&good, at).unwrap();
         error
     }
 
@@ -247,4 +268,88 @@ fn a_wrong_count_in_a_file_of_the_real_size_is_refused() {
         assert_eq!(told, part);
     }
     sparse.open().unwrap();
+}
+
+/// Returns the points of the key, and the first and the last one of IC. Each has its place, its bytes, and
+/// its name in the error of a point at infinity.
+fn key_points() -> [(u64, usize, &'static str); 8] {
+    let ic = IC as u64;
+    let last = ic + (LENGTHS.ic as u64 - 1) * G1_BYTES as u64;
+    [
+        (0, G1_BYTES, "alpha in G1"),
+        (BETA_G1 as u64, G1_BYTES, "beta in G1"),
+        (2 * G1_BYTES as u64, G2_BYTES, "beta in G2"),
+        ((2 * G1_BYTES + G2_BYTES) as u64, G2_BYTES, "gamma in G2"),
+        (DELTA_G1 as u64, G1_BYTES, "delta in G1"),
+        ((DELTA_G1 + G1_BYTES) as u64, G2_BYTES, "delta in G2"),
+        (ic, G1_BYTES, "point at infinity"),
+        (last, G1_BYTES, "point at infinity"),
+    ]
+}
+
+/// A key is checked before anything else of a file is used.
+#[test]
+fn each_point_of_the_key_of_a_file_of_the_real_size_is_checked() {
+    let sparse = Sparse::new();
+    for (at, bytes, name) in key_points() {
+        let good = sparse.bytes((at, bytes));
+        let mut infinity = vec![0; bytes];
+        infinity[0] = 0x40;
+        let mut compressed = good.clone();
+        compressed[0] |= 0x80;
+        let mut off_the_curve = good;
+        off_the_curve[bytes - 1] ^= 1;
+        let mut cases = vec![
+            (infinity, name),
+            (compressed, "compressed"),
+            (off_the_curve, "not on curve"),
+        ];
+        if bytes == G1_BYTES {
+            // The library has one text for both.
+            cases.push((outside_g1(), "not on curve"));
+        }
+        for (bad, expected) in cases {
+            let error = sparse.with_bytes(at, &bad);
+            let ParamsError::VerifyingKey { problem, .. } = &error else {
+                unreachable!("{at}: {error}");
+            };
+            assert!(problem.contains(expected), "{at}: {problem}");
+        }
+    }
+    sparse.open().unwrap();
+}
+
+/// A query without points is read, and is none of the circuit. Nor may anything come after the last
+/// count, although it counts nothing.
+#[test]
+fn a_count_of_zero_at_the_end_of_a_file_of_the_real_size_is_of_another_circuit() {
+    let sparse = Sparse::of(&QueryLengths { b: 0, ..LENGTHS });
+    assert!(sparse.bytes > 30 << 30, "{}", sparse.bytes);
+    let params = sparse.open().unwrap();
+    let mut point = [G2Affine::identity()];
+    let error = params.b_g2().read(0, &mut point).unwrap_err();
+    assert!(matches!(error, BasesError::OutOfRange { .. }), "{error}");
+    let error = params.check_circuit(&LENGTHS).unwrap_err();
+    let ParamsError::OtherCircuit { query, got, .. } = error else {
+        unreachable!("{error}");
+    };
+    assert_eq!((query, got), (QueryName::BG1, 0));
+    drop(params);
+    let bytes = sparse.bytes;
+    let error = sparse.cut(bytes + 1);
+    assert!(
+        matches!(error, ParamsError::TrailingBytes { .. }),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_key_without_inputs_in_a_file_of_the_real_size_is_refused() {
+    let error = Sparse::of(&QueryLengths { ic: 0, ..LENGTHS })
+        .open()
+        .unwrap_err();
+    let ParamsError::VerifyingKey { problem, .. } = &error else {
+        unreachable!("{error}");
+    };
+    assert!(problem.contains("no public input"), "{problem}");
 }
