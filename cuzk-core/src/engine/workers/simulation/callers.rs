@@ -35,7 +35,10 @@ impl World<'_> {
     pub(super) fn any_call(&mut self) -> Done {
         match self.rng.gen_range(0..32) {
             0..10 => self.submit(),
-            10..12 if self.faults.flood => (0..5).try_for_each(|_| self.submit()),
+            10..12 if self.faults.flood => {
+                self.report.floods += 1;
+                (0..5).try_for_each(|_| self.submit())
+            }
             12..16 if self.faults.cancels => {
                 self.cancel();
                 Ok(())
@@ -47,6 +50,7 @@ impl World<'_> {
                 Ok(())
             }
             23 if self.faults.leaps => {
+                self.report.leaps += 1;
                 let time = Duration::from_secs(self.rng.gen_range(0..3600));
                 pass(time);
                 self.set_wall();
@@ -60,6 +64,7 @@ impl World<'_> {
             26 if self.faults.kills => self.kill(),
             27..29 if self.faults.drains => {
                 let drains = self.rng.gen_bool(0.5);
+                self.report.drains += u64::from(drains);
                 self.life.core.dispatch.drain(drains);
                 Ok(())
             }

@@ -27,13 +27,16 @@ pub(super) struct Report {
     pub(super) disk_failures: u64,
     pub(super) slow_writes: u64,
     pub(super) kills: u64,
+    pub(super) floods: u64,
+    pub(super) leaps: u64,
+    pub(super) drains: u64,
     /// A digest of the usage after every step.
     trail: u64,
 }
 
 impl Report {
     /// Returns the counts with their names.
-    pub(super) fn counts(&self) -> [(&'static str, u64); 15] {
+    pub(super) fn counts(&self) -> [(&'static str, u64); 18] {
         [
             ("accepted", self.accepted),
             ("refused", self.refused),
@@ -50,6 +53,9 @@ impl Report {
             ("failed writes", self.disk_failures),
             ("slow writes", self.slow_writes),
             ("kills", self.kills),
+            ("floods", self.floods),
+            ("leaps of the clocks", self.leaps),
+            ("drains", self.drains),
         ]
     }
 
@@ -70,6 +76,9 @@ impl Report {
         sum(&mut self.disk_failures, other.disk_failures);
         sum(&mut self.slow_writes, other.slow_writes);
         sum(&mut self.kills, other.kills);
+        sum(&mut self.floods, other.floods);
+        sum(&mut self.leaps, other.leaps);
+        sum(&mut self.drains, other.drains);
         sum(&mut self.trail, other.trail);
     }
 
