@@ -141,18 +141,32 @@ impl Daemon {
         ledger: ledger::Settings,
         replicas: usize,
     ) -> Self {
-        let seen = Arc::new(Seen::default());
-        let home = Box::new(Recorder(Arc::clone(&seen)));
         let limits = Limits {
             work_bytes_max: 1 << 30,
             object_bytes_max: 1 << 30,
             replicas,
             ..Limits::default()
         };
+        Self::start_as("daemon", limits, (start, settings, ledger))
+    }
+
+    /// Starts a daemon of another name with other limits, whose server need not be there yet.
+    pub(crate) fn start_limited(settings: &Settings, text: &str, limits: Limits) -> Self {
+        let ledger = ledger::Settings::default();
+        Self::start_as(text, limits, (Owner::start_unconnected, settings, ledger))
+    }
+
+    fn start_as(
+        text: &str,
+        limits: Limits,
+        (start, settings, ledger): (Start, &Settings, ledger::Settings),
+    ) -> Self {
+        let seen = Arc::new(Seen::default());
+        let home = Box::new(Recorder(Arc::clone(&seen)));
         let setup = OwnerSetup {
             transport: settings.clone(),
             limits,
-            name: name("daemon"),
+            name: name(text),
             ledger,
             home,
         };

@@ -8,6 +8,7 @@
 
 mod bad_input;
 mod faults;
+mod limits;
 mod machines;
 mod replicas;
 mod seen;

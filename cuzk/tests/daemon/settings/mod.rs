@@ -21,7 +21,8 @@ enum Effect {
     /// A command, to which the configuration is given, ends and says so. With the other value
     /// it does not.
     Says(&'static [&'static str]),
-    /// The transport between machines is told so. Without a server nobody else is.
+    /// The transport between machines is told so. Without a server nobody else is. With one, the tests of
+    /// `cuzk-cluster/tests/nats/limits.rs` see that the server has it.
     Tells(fn(&Case) -> String),
 }
 
