@@ -109,7 +109,7 @@ impl FromStr for SubjectParts {
         let error = || BadSubject(text.chars().take(256).collect());
         let rest = text.strip_prefix(WORK_PREFIX).ok_or_else(error)?;
         let tokens: Vec<&str> = rest.split('.').collect();
-        let [_, schema, name, fingerprint, priority] = tokens[..] else {
+        let ["", schema, name, fingerprint, priority] = tokens[..] else {
             return Err(error());
         };
         let is_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
@@ -127,6 +127,8 @@ impl FromStr for SubjectParts {
 
 #[cfg(test)]
 mod tests {
+    use cuzk_fuzz::Corpus;
+
     use super::*;
 
     fn subject(priority: Priority) -> Subject {
@@ -156,6 +158,7 @@ mod tests {
         let bad = [
             good.replace(&format!(".{SCHEMA}."), ".9999."),
             good.replace("cuzk", "cuzc"),
+            good.replace("work", "works"),
             good.replace("normal", "now"),
             good.replace("abab", "ABAB"),
             good.replace("abab", "ab"),
@@ -165,6 +168,33 @@ mod tests {
         for text in bad {
             assert!(text.parse::<SubjectParts>().is_err(), "{text}");
         }
+    }
+
+    /// A subject has one text, so that two machines never mean the same by two.
+    #[test]
+    fn mutated_subjects_are_errors_or_read_back() {
+        const WORDS: [&[u8]; 6] = [b".", b"*", b">", b"critical", b"cuzk.work", b"\xe2\x80\xae"];
+        let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/corpus/subjects");
+        let corpus = Priority::ALL
+            .into_iter()
+            .map(|priority| subject(priority).to_string())
+            .fold(Corpus::read(corpus), Corpus::with)
+            .with_words(&WORDS);
+        let decode = |input: &[u8]| {
+            let text = String::from_utf8_lossy(input);
+            text.parse().map(|parts| {
+                let SubjectParts {
+                    circuit,
+                    fingerprint,
+                    priority,
+                } = parts;
+                let written = format!("{WORK_PREFIX}.{SCHEMA}.{circuit}.{fingerprint}.{priority}");
+                assert_eq!(written, text);
+            })
+        };
+        // An error quotes no more of it than a line has.
+        let is_expected = |BadSubject(quoted): &BadSubject| quoted.chars().count() <= 256;
+        corpus.fuzz_decoder("subjects", 20_000, decode, is_expected);
     }
 
     #[test]

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use ureq::Agent;
 use ureq::Body;
+use ureq::config::Config;
 use ureq::http::header::{
     ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, RANGE, RETRY_AFTER,
 };
@@ -63,13 +64,19 @@ pub(crate) struct Client {
 impl Client {
     /// Makes a client. `patience` is the longest time without a byte.
     pub(crate) fn new(patience: Duration) -> Self {
+        Self {
+            agent: Self::config(patience).new_agent(),
+        }
+    }
+
+    fn config(patience: Duration) -> Config {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let tls = TlsConfig::builder()
             .provider(TlsProvider::Rustls)
             .root_certs(RootCerts::PlatformVerifier)
             .unversioned_rustls_crypto_provider(provider)
             .build();
-        let config = Agent::config_builder()
+        Agent::config_builder()
             .http_status_as_error(false)
             .tls_config(tls)
             .user_agent(concat!("cuzk/", env!("CARGO_PKG_VERSION")))
@@ -77,10 +84,7 @@ impl Client {
             .timeout_connect(Some(patience))
             .timeout_recv_response(Some(patience))
             .timeout_per_read(Some(patience))
-            .build();
-        Self {
-            agent: config.new_agent(),
-        }
+            .build()
     }
 
     /// Ends all requests under way, and fails all later ones.
@@ -322,6 +326,9 @@ fn refused(error: io::Error) -> Refusal {
         _ => Refusal::Later(error.to_string(), None),
     }
 }
+
+#[cfg(test)]
+mod mutated;
 
 #[cfg(test)]
 mod tests {

@@ -26,6 +26,11 @@ pub(crate) fn read(json: &[u8]) -> Result<JobOptions, Failure> {
     if json.is_empty() {
         return Ok(JobOptions::default());
     }
+    // A list of the values would be taken, too.
+    if !json.trim_ascii_start().starts_with(b"{") {
+        let problem = "options: no JSON object; write one such as {\"priority\": \"low\"}";
+        return Err(Failure::argument(problem));
+    }
     let options: Options = serde_json::from_slice(json)
         .map_err(|error| Failure::argument(&format!("options: {error}")))?;
     let priority = options.priority.map(|name| name.parse::<Priority>());
@@ -41,6 +46,8 @@ pub(crate) fn read(json: &[u8]) -> Result<JobOptions, Failure> {
 
 #[cfg(test)]
 mod tests {
+    use cuzk_testing::fuzz::Corpus;
+
     use super::*;
 
     #[test]
@@ -65,5 +72,45 @@ mod tests {
             let told = format!("{:?}", read(json).err());
             assert!(told.contains(part), "{told}");
         }
+    }
+
+    #[test]
+    fn mutated_options_are_read_or_errors_of_the_argument() {
+        const WORDS: [&[u8]; 7] = [
+            b"null",
+            b"-1",
+            b"18446744073709551616",
+            b"1e99",
+            b"[[[[[[[[",
+            b"\\ud800",
+            b"\"waits\":",
+        ];
+        let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/corpus/options");
+        let corpus = Corpus::read(corpus)
+            .with(*br#"{"id": "a", "priority": "low", "deadline_ms": 7, "waits": true}"#)
+            .with(*br#"{"deadline_ms": 18446744073709551615}"#)
+            .with(*br#"["a", "low", 7, true]"#)
+            .with_words(&WORDS);
+        let decode = |input: &[u8]| {
+            read(input).map(|options| {
+                let json = serde_json::from_slice(input).unwrap_or_default();
+                let expected = match json {
+                    serde_json::Value::Object(json) => json,
+                    _ => return assert!(input.is_empty(), "no object"),
+                };
+                let id = expected.get("id").and_then(|id| id.as_str());
+                assert_eq!(options.id.as_deref(), id);
+                let deadline = expected.get("deadline_ms").and_then(|ms| ms.as_u64());
+                assert_eq!(options.deadline, deadline.map(Duration::from_millis));
+                let priority = expected.get("priority").and_then(|name| name.as_str());
+                assert_eq!(options.priority.map(Priority::name), priority);
+                let waits = expected.get("waits").and_then(|waits| waits.as_bool());
+                assert_eq!(options.waits, waits.unwrap_or_default());
+            })
+        };
+        let decode = |input: &[u8]| decode(input).map_err(|failure| format!("{failure:?}"));
+        let is_expected =
+            |text: &String| text.contains("code: Argument") && text.contains("\"options: ");
+        corpus.fuzz_decoder("options", 20_000, decode, is_expected);
     }
 }

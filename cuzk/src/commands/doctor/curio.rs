@@ -157,6 +157,8 @@ fn duration(text: &str) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
+    use cuzk_testing::fuzz::Corpus;
+
     use super::super::finding::Level::{self, Error, Ok, Warning};
     use super::*;
 
@@ -203,5 +205,46 @@ mod tests {
         for bad in ["", "5", "m", "1d", "1m x"] {
             assert_eq!(seconds(bad), None, "{bad}");
         }
+    }
+
+    /// A file of Curio's has its three lines, or one error that says how to mend it.
+    #[test]
+    fn mutated_configurations_of_curio_are_judged_or_errors() {
+        const WORDS: [&[u8]; 8] = [
+            b"[Subsystems]\nEnablePoRepProof = true\n",
+            b"MaxPending = -9223372036854775808\n",
+            b"MaxPending = 0\n",
+            b"ProveTimeout = \"9999999999999999999999h\"\n",
+            b"1.5m0.0s",
+            b"dns:///",
+            b"[[",
+            b"\"\"\"",
+        ];
+        let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/corpus/curio");
+        let corpus = Corpus::read(corpus)
+            .with(
+                *b"[Subsystems]\nEnableWinningPost = true\nEnablePoRepProof = true\n\
+                   [Cuzk]\nAddress = \"127.0.0.1:9820\"\nMaxPending = 10\n\
+                   ProveTimeout = \"1h30m0s\"\n",
+            )
+            .with(*b"[Cuzk]\nAddress = \"dns:///10.0.0.9:9820\"\nProveTimeout = \"250ms\"\n")
+            .with_words(&WORDS);
+        let folder = tempfile::tempdir().unwrap();
+        let (path, config) = (folder.path().join("curio.toml"), Config::default());
+        let decode = |input: &[u8]| {
+            std::fs::write(&path, input).unwrap();
+            let findings = examine(&path, &config);
+            for found in &findings {
+                assert!(!found.text.is_empty());
+                assert_eq!(found.advice.is_none(), found.level == Ok, "{found:?}");
+            }
+            match &findings[..] {
+                [_, _, _] => Result::Ok(()),
+                [one] => Err(format!("{one:?}")),
+                other => unreachable!("{other:?}"),
+            }
+        };
+        let is_expected = |told: &String| told.contains("level: Error");
+        corpus.fuzz_decoder("configurations of Curio", 1_000, decode, is_expected);
     }
 }
