@@ -205,13 +205,20 @@ fn stream_of(answer: Response<Body>, range: Range<u64>, is_whole: bool) -> Strea
 }
 
 fn later(error: &ureq::Error) -> Refusal {
+    // It may quote a header of the server's.
+    let text = printable(&error.to_string()).collect();
     match error {
         ureq::Error::BadUri(_) | ureq::Error::TooManyRedirects | ureq::Error::RedirectFailed => {
-            Refusal::Never(error.to_string())
+            Refusal::Never(text)
         }
-        ureq::Error::Io(io) if is_of_certificate(io) => Refusal::Never(error.to_string()),
-        _ => Refusal::Later(error.to_string(), None),
+        ureq::Error::Io(io) if is_of_certificate(io) => Refusal::Never(text),
+        _ => Refusal::Later(text, None),
     }
+}
+
+/// Returns the letters of a text without control characters, which could change what a terminal shows.
+fn printable(text: &str) -> impl Iterator<Item = char> {
+    text.chars().filter(|letter| !letter.is_control())
 }
 
 /// Returns true if a server's certificate is not accepted. It is the same at the next try.
@@ -225,8 +232,7 @@ fn is_of_certificate(error: &io::Error) -> bool {
 fn reason(body: &[u8]) -> Option<String> {
     let body: serde_json::Value = serde_json::from_slice(body).ok()?;
     let told = body.get("error")?.as_str()?;
-    let is_shown = |letter: &char| !letter.is_control();
-    Some(told.chars().filter(is_shown).take(REASON_MAX).collect())
+    Some(printable(told).take(REASON_MAX).collect())
 }
 
 /// Returns the text of a refusal: its status, and the reason if the server gives one.

@@ -175,6 +175,10 @@ fn mutated_answers_are_streams_of_the_range_or_refusals() {
          Transfer-Encoding: chunked\r\n\r\n5\r\n01234\r\n0\r\n\r\n",
         &whole,
         "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 7\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.1 302 Found\r\nLocation: htt095516\t5\r\n\r\n",
+        // Longer than any wait, and than any file.
+        "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 18446744073709551615\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 18446744073709551615\r\n\r\n",
         "HTTP/1.1 403 Forbidden\r\nContent-Length: 34\r\n\r\n\
          {\"error\":\"it \\u001bserves\\n none\"}",
         "HTTP/1.1 416 Range Not Satisfiable\r\nContent-Range: bytes */100\r\n\r\n",

@@ -228,6 +228,9 @@ mod tests {
                    ProveTimeout = \"1h30m0s\"\n",
             )
             .with(*b"[Cuzk]\nAddress = \"dns:///10.0.0.9:9820\"\nProveTimeout = \"250ms\"\n")
+            // No number, and more seconds than a duration has.
+            .with(*b"[Cuzk]\nAddress = \"127.0.0.1:9820\"\nProveTimeout = \"h\"\n")
+            .with(*b"[Cuzk]\nAddress = \"127.0.0.1:9820\"\nProveTimeout = \"99999999999999999h\"\n")
             .with_words(&WORDS);
         let folder = tempfile::tempdir().unwrap();
         let (path, config) = (folder.path().join("curio.toml"), Config::default());
