@@ -49,7 +49,7 @@ pub enum Error {
     #[error(
         "partition {partition}: the vanilla proof does not satisfy constraint {row}{named}; \
          it was altered, or belongs to another sector",
-        named = of_part(.part.as_deref())
+        named = of_part(.part.as_deref(), *.partition)
     )]
     Unsatisfied {
         /// The partition.
@@ -57,7 +57,7 @@ pub enum Error {
         /// The first constraint for which a·b ≠ c.
         row: usize,
         /// The part of the vanilla proof that the constraint is about, as the circuit names
-        /// it. None if it was not looked for, which takes minutes in a large circuit.
+        /// it. None if the job ended while it was looked for.
         part: Option<String>,
     },
     /// The backend failed to prove a partition.
@@ -211,11 +211,14 @@ fn in_use(partitions: usize, makes_multiples: bool) -> String {
     }
 }
 
-/// Returns the part of the proof that a constraint is about, or who tells it.
-fn of_part(part: Option<&str>) -> String {
+/// Returns the part of the proof that a constraint is about, or the command that names it.
+fn of_part(part: Option<&str>, partition: usize) -> String {
     match part {
         Some(part) => format!(" ({part})"),
-        None => " (`cuzk synth --check` tells of which part)".to_owned(),
+        None => format!(
+            " (`cuzk synth --request FILE --partition {partition} --check` names the part of the \
+             proof)"
+        ),
     }
 }
 
@@ -372,6 +375,23 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_false_statement_names_the_part_or_the_command_that_does() {
+        let told = |part: Option<&str>| {
+            let error = Error::Unsatisfied {
+                partition: 3,
+                row: 17,
+                part: part.map(str::to_owned),
+            };
+            error.to_string()
+        };
+        let named = told(Some("challenge_3/labeling_2"));
+        assert!(named.contains("17 (challenge_3/labeling_2); "), "{named}");
+        let unnamed = told(None);
+        let command = "17 (`cuzk synth --request FILE --partition 3 --check` names the part";
+        assert!(unnamed.contains(command), "{unnamed}");
+    }
 
     #[test]
     fn missing_parameters_and_missing_memory_come_with_advice() {

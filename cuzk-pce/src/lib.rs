@@ -97,7 +97,7 @@ pub use instance::{InstanceError, compile_with_witness, counted_witness_of, pack
 pub use program::{Program, ShapeDifference, compile, compile_while};
 pub use r1cs::R1cs;
 pub use record::{RecordError, record};
-pub use row_name::row_name;
+pub use row_name::{row_name, row_name_while};
 pub use variable_counts::VariableCounts;
 pub use witness::{
     Columns, PackedBuilder, PackedQuery, PackedSlice, PackedWitness, PackedWitnessCs, Witness,

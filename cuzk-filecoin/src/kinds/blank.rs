@@ -57,13 +57,30 @@ pub fn record(id: CircuitId) -> Result<R1cs<Scalar>, Error> {
 }
 
 /// Returns the name of a row of the circuit of `id`: the challenge, the layer or the step of a
-/// path that it is about. None if the circuit has no such row. It takes about as long as
-/// compiling the rows before it. See [`cuzk_pce::row_name`].
+/// path that it is about. None if the circuit has no such row. It takes less time than compiling
+/// the rows before it. See [`cuzk_pce::row_name`].
 ///
 /// # Errors
 ///
 /// [`Error::Synthesis`] when the circuit fails.
 pub fn row_name(id: CircuitId, row: usize) -> Result<Option<String>, Error> {
-    let named = cuzk_pce::row_name(blank(id)?, row);
-    named.map_err(|problem| Error::synthesis("row_name", &problem))
+    row_name_while(id, row, &NEVER_STOP)
+}
+
+/// Returns the name of a row of the circuit of `id`, as [`row_name`]. It passes `checkpoint`
+/// before every few thousand rows.
+///
+/// # Errors
+///
+/// As [`row_name`], and [`Error::Stopped`].
+pub fn row_name_while(
+    id: CircuitId,
+    row: usize,
+    checkpoint: &Checkpoint<'_>,
+) -> Result<Option<String>, Error> {
+    let named = cuzk_pce::row_name_while(blank(id)?, row, checkpoint);
+    named.map_err(|problem| match problem {
+        RecordError::Stopped => Error::Stopped,
+        problem => Error::synthesis("row_name", &problem),
+    })
 }
