@@ -17,6 +17,9 @@ mod common;
 #[path = "cli/doctor.rs"]
 mod doctor;
 #[cfg(target_os = "linux")]
+#[path = "cli/false_row.rs"]
+mod false_row;
+#[cfg(target_os = "linux")]
 #[path = "cli/messages.rs"]
 mod messages;
 #[cfg(target_os = "linux")]

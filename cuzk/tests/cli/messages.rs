@@ -4,13 +4,13 @@ use cuzk_bounded::{BoundedChild, BoundedCommand};
 
 use super::*;
 
-fn stderr(output: &Output) -> String {
+pub(super) fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 /// An error ends with this code, and the exit code is that of the code's row in
 /// `docs/troubleshooting.md`.
-fn has_code(code: &str, exit: i32, output: &Output) {
+pub(super) fn has_code(code: &str, exit: i32, output: &Output) {
     let said = stderr(output);
     assert_eq!(output.status.code(), Some(exit), "{said}");
     let code = format!(" [{code}]");
