@@ -1,7 +1,8 @@
 //! Transforms and sums against bellperson and blst.
 //!
 //! The peers have thread pools of their own and use every core, whatever
-//! `--threads` says of ours.
+//! `--threads` says of ours. Each kernel is measured twice: as it runs in the engine, and with
+//! what the peer has. The lines of the second measurement end with `-plain`.
 
 use std::sync::Arc;
 
@@ -92,29 +93,42 @@ pub(crate) fn ntt(isa: Isa, args: &Bench) -> Result<Vec<Comparison>, Failure> {
     ])
 }
 
-/// As the engine runs its sums: their memory is kept for the next one.
-fn as_in_the_engine(isa: Isa, memory: &BufferPool) -> Context<'_> {
-    Context {
-        isa,
-        checkpoint: &NEVER_STOP,
-        memory,
-    }
+/// The working memory of our sums. The peers take theirs within the time.
+enum Working {
+    /// As in the engine: it is kept for the next sum.
+    Kept(Arc<BufferPool>),
+    /// As the peers': it is mapped within the time, and unmapped.
+    Fresh,
 }
 
-fn memory() -> Arc<BufferPool> {
-    buffer_pool(Dealloc::Recycle, u64::MAX)
+impl Working {
+    fn kept() -> Self {
+        Self::Kept(buffer_pool(Dealloc::Recycle, u64::MAX))
+    }
+
+    fn context(&self, isa: Isa) -> Context<'_> {
+        match self {
+            Self::Kept(memory) => Context {
+                isa,
+                checkpoint: &NEVER_STOP,
+                memory: &**memory,
+            },
+            Self::Fresh => isa.into(),
+        }
+    }
 }
 
 pub(crate) fn msm_g1(isa: Isa, args: &Bench) -> Result<Vec<Comparison>, Failure> {
     let bases = bases::<G1Projective>(args.size);
     let blst_bases: Vec<blst_p1_affine> = bases.iter().map(|base| *base.as_ref()).collect();
-    let memory = memory();
     let stage = Stage {
         name: "msm-g1",
+        plain: "msm-g1-plain",
+        isa,
         args,
     };
     stage.compare(
-        |scalars| msm::g1_with(as_in_the_engine(isa, &memory), bases.as_slice(), scalars),
+        |context, scalars| msm::g1_with(context, bases.as_slice(), scalars),
         |bytes| blst_bases.mult(bytes, SCALAR_BITS),
         |ours, blst| ours.as_ref() == blst,
         &bases,
@@ -124,13 +138,14 @@ pub(crate) fn msm_g1(isa: Isa, args: &Bench) -> Result<Vec<Comparison>, Failure>
 pub(crate) fn msm_g2(isa: Isa, args: &Bench) -> Result<Vec<Comparison>, Failure> {
     let bases = bases::<G2Projective>(args.size);
     let blst_bases: Vec<blst_p2_affine> = bases.iter().map(|base| *base.as_ref()).collect();
-    let memory = memory();
     let stage = Stage {
         name: "msm-g2",
+        plain: "msm-g2-plain",
+        isa,
         args,
     };
     stage.compare(
-        |scalars| msm::g2_with(as_in_the_engine(isa, &memory), bases.as_slice(), scalars),
+        |context, scalars| msm::g2_with(context, bases.as_slice(), scalars),
         |bytes| blst_bases.mult(bytes, SCALAR_BITS),
         |ours, blst| ours.as_ref() == blst,
         &bases,
@@ -152,9 +167,11 @@ pub(crate) fn sum_g1(isa: Isa, args: &Bench) -> Result<Vec<Comparison>, Failure>
         .filter(|(i, _)| ones[i / 64] >> (i % 64) & 1 == 1)
         .map(|(_, base)| *base.as_ref())
         .collect();
-    let memory = memory();
-    let ours =
-        || msm::g1_packed(as_in_the_engine(isa, &memory), bases.as_slice(), &bits).map_err(failed);
+    let kept = Working::kept();
+    let sum = |working: &Working| {
+        msm::g1_packed(working.context(isa), bases.as_slice(), &bits).map_err(failed)
+    };
+    let ours = || sum(&kept);
     let size = format!("{} of 2^{}", selected.len(), args.size);
     if args.alone {
         return without_peer("sum-g1", size, args.runs, ours);
@@ -163,21 +180,28 @@ pub(crate) fn sum_g1(isa: Isa, args: &Bench) -> Result<Vec<Comparison>, Failure>
     if ours()?.as_ref() != &peer()? {
         return Err(differs("sum-g1"));
     }
-    let medians = alternate(args.runs, ours, peer)?;
-    Ok(vec![medians.into_comparison("sum-g1", size, "blst")])
+    let engine = alternate(args.runs, ours, peer)?;
+    let same = alternate(args.runs, || sum(&Working::Fresh), peer)?;
+    Ok(vec![
+        engine.into_comparison("sum-g1", size.clone(), "blst"),
+        same.into_comparison("sum-g1-plain", size, "blst"),
+    ])
 }
 
 /// A sum in one of the two groups.
 struct Stage<'a> {
     name: &'static str,
+    /// The name of the lines with fresh memory.
+    plain: &'static str,
+    isa: Isa,
     args: &'a Bench,
 }
 
 impl Stage<'_> {
-    /// Ours against blst, then ours against bellperson.
+    /// Measures ours against blst, and ours against bellperson; then both with fresh memory.
     fn compare<G: PrimeCurve<Scalar = Scalar>, B>(
         &self,
-        ours: impl Fn(&[Scalar]) -> Result<G, KernelError>,
+        ours: impl Fn(Context<'_>, &[Scalar]) -> Result<G, KernelError>,
         blst: impl Fn(&[u8]) -> B,
         agree: impl Fn(&G, &B) -> bool,
         bases: &[G::Affine],
@@ -186,7 +210,9 @@ impl Stage<'_> {
         G::Affine: PrimeCurveAffine<Curve = G, Scalar = Scalar>,
     {
         let scalars = scalars(self.args.size);
-        let ours = || ours(&scalars).map_err(failed);
+        let sum = |working: &Working| ours(working.context(self.isa), &scalars).map_err(failed);
+        let kept = Working::kept();
+        let ours = || sum(&kept);
         if self.args.alone {
             return without_peer(self.name, size(self.args), self.args.runs, ours);
         }
@@ -200,16 +226,20 @@ impl Stage<'_> {
                 .wait()
                 .map_err(failed)
         };
-        let sum = ours()?;
-        if !agree(&sum, &blst()?) || sum != bellperson()? {
+        let expected = ours()?;
+        if !agree(&expected, &blst()?) || expected != bellperson()? {
             return Err(differs(self.name));
         }
-        let against_blst = alternate(self.args.runs, ours, blst)?;
-        let against_bellperson = alternate(self.args.runs, ours, bellperson)?;
-        Ok(vec![
-            against_blst.into_comparison(self.name, size(self.args), "blst"),
-            against_bellperson.into_comparison(self.name, size(self.args), "bellperson"),
-        ])
+        let mut lines = Vec::new();
+        for (name, working) in [(self.name, &kept), (self.plain, &Working::Fresh)] {
+            let against_blst = alternate(self.args.runs, || sum(working), blst)?;
+            let against_bellperson = alternate(self.args.runs, || sum(working), bellperson)?;
+            lines.extend([
+                against_blst.into_comparison(name, size(self.args), "blst"),
+                against_bellperson.into_comparison(name, size(self.args), "bellperson"),
+            ]);
+        }
+        Ok(lines)
     }
 }
 

@@ -7,6 +7,20 @@ use cuzk_bounded::{BoundedChild, BoundedCommand};
 
 use super::*;
 
+/// As in the engine beside both peers, and then with fresh memory.
+const MSM_G1: [&str; 4] = [
+    "msm-g1 2^6, ",
+    "msm-g1 2^6, ",
+    "msm-g1-plain 2^6, ",
+    "msm-g1-plain 2^6, ",
+];
+const MSM_G2: [&str; 4] = [
+    "msm-g2 2^6, ",
+    "msm-g2 2^6, ",
+    "msm-g2-plain 2^6, ",
+    "msm-g2-plain 2^6, ",
+];
+
 /// Stages that take seconds, with the beginnings of their lines.
 const QUICK: [(&str, &[&str]); 10] = [
     ("pce", &["pce window-post 2KiB, "]),
@@ -16,9 +30,9 @@ const QUICK: [(&str, &[&str]); 10] = [
         &["eval window-post 2KiB, ", "eval-abc window-post 2KiB, "],
     ),
     ("ntt", &["ntt 2^6, ", "ntt-plain 2^6, "]),
-    ("msm-g1", &["msm-g1 2^6, ", "msm-g1 2^6, "]),
-    ("msm-g2", &["msm-g2 2^6, ", "msm-g2 2^6, "]),
-    ("sum-g1", &["sum-g1 "]),
+    ("msm-g1", &MSM_G1),
+    ("msm-g2", &MSM_G2),
+    ("sum-g1", &["sum-g1 ", "sum-g1-plain "]),
     ("aggregate", &["aggregate 64 proofs, "]),
     ("params", &["params window-post 2KiB, "]),
     ("prove", &["prove window-post 2KiB, "]),
