@@ -1,5 +1,9 @@
 //! The stage of synthesis: the witness of a circuit of hashes, and A and B
 //! over it, from plain rows and from the compiled circuit.
+//!
+//! Both sides of a stage have the same memory. A witness, and A and B from plain rows on one thread,
+//! are vectors that each side allocates within its time. The compiled circuit and its peers write
+//! buffers that were lent to them, and that were written before.
 
 use bellperson::{Circuit, ConstraintSystem, util_cs::witness_cs::WitnessCS};
 use benches::{
@@ -10,10 +14,10 @@ use benches::{
 };
 use blstrs::Scalar;
 use criterion::Criterion;
-use cuzk_memory::NEVER_STOP;
+use cuzk_memory::{Gate, NEVER_STOP};
 use cuzk_pce::{
     PackedBuilder, PackedWitness, Program, R1cs, Witness, compile, evaluate, naive, record,
-    spmv_parallel, witness,
+    spmv_parallel_into, witness,
 };
 use ff::Field;
 use std::hint::black_box;
@@ -77,18 +81,35 @@ fn evaluation_stage<'a>(r1cs: &'a R1cs<Scalar>, witness: &'a Witness<Scalar>) ->
     })
 }
 
-/// Lent buffers, as long as a program's results.
+/// Returns buffers to lend, as long as a program's results. All their pages have been written.
 fn buffers<const N: usize>(program: &Program<Scalar>) -> [Vec<Scalar>; N] {
     let places = program.rows() + program.num_inputs();
     std::array::from_fn(|_| vec![Scalar::ZERO; places])
 }
 
-/// A, B and C of plain rows, one multiplication a term.
-fn plain_rows<'a>(r1cs: &'a R1cs<Scalar>, witness: &'a Witness<Scalar>) -> Work<'a> {
+/// Writes A, B and C of plain rows into `lent`, with one multiplication a term.
+fn write_plain(
+    r1cs: &R1cs<Scalar>,
+    witness: &Witness<Scalar>,
+    lent: &mut [Vec<Scalar>; 3],
+) -> Result<()> {
+    for (matrix, out) in [r1cs.a(), r1cs.b(), r1cs.c()].into_iter().zip(lent) {
+        let (out, gate) = (&mut out[..r1cs.rows()], Gate::new(None, r1cs.rows()));
+        spmv_parallel_into(matrix, witness.values(), out, &gate, &NEVER_STOP)?;
+    }
+    Ok(())
+}
+
+/// Returns the peer of the compiled circuit, with buffers like those of ours.
+fn plain_rows<'a>(
+    program: &Program<Scalar>,
+    r1cs: &'a R1cs<Scalar>,
+    witness: &'a Witness<Scalar>,
+) -> Work<'a> {
+    let mut lent = buffers(program);
     Box::new(move || {
-        for matrix in [r1cs.a(), r1cs.b(), r1cs.c()] {
-            black_box(spmv_parallel(matrix, witness.values(), None)?);
-        }
+        write_plain(r1cs, witness, &mut lent)?;
+        black_box(&mut lent);
         Ok(())
     })
 }
@@ -117,6 +138,12 @@ fn compiled_stages<'a>(
     program.evaluate_abc_into(packed, [&mut a, &mut b, &mut c], &NEVER_STOP)?;
     let agrees = a == expected.a && b == expected.b && c[..r1cs.rows()] == expected_c;
     stage::agree(agrees, "compiled a, b, c")?;
+    let mut plain = buffers(program);
+    write_plain(r1cs, witness, &mut plain)?;
+    let rows = r1cs.rows();
+    let same = |(plain, ours): (&Vec<Scalar>, &Vec<Scalar>)| plain[..rows] == ours[..rows];
+    let agrees = plain.iter().zip([&a, &b, &c]).all(same);
+    stage::agree(agrees, "plain a, b, c")?;
     let ab = move || -> Work<'a> {
         let [mut a, mut b] = buffers(program);
         Box::new(move || Ok(satisfied(&mut a, &mut b)?))
@@ -142,12 +169,12 @@ fn compiled_stages<'a>(
         Stage {
             name: format!("compiled a, b/{rows} rows"),
             ours: Box::new(ab),
-            peer: ("plain a, b, c", plain_rows(r1cs, witness)),
+            peer: ("plain a, b, c", plain_rows(program, r1cs, witness)),
         },
         Stage {
             name: format!("compiled a, b, c/{rows} rows"),
             ours: Box::new(abc),
-            peer: ("plain a, b, c", plain_rows(r1cs, witness)),
+            peer: ("plain a, b, c", plain_rows(program, r1cs, witness)),
         },
         Stage {
             name: format!("compiled a, b beside stores/{rows} rows"),
