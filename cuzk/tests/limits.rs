@@ -1,6 +1,6 @@
 //! Commands under limits of the process. On each rung of a ladder a command does its work, or ends
-//! with an error that names the limit. `cuzk prove` has ladders of threads and of the address
-//! space. A daemon, a worker and a proxy have ladders of threads and of open files. A daemon and a
+//! with an error that names the limit. `cuzk prove` and commands without an engine have ladders of
+//! threads and of the address space. A daemon, a worker and a proxy have ladders of threads and of open files. A daemon and a
 //! worker are also under a limit of the address space that is too low for them. A daemon that runs
 //! is left without threads for its calls.
 
@@ -43,6 +43,9 @@ const ADDRESSES_MIB: [u32; 22] = [
     96, 112, 128, 160, 192, 224, 256, 320, 384, 448, 512, 640, 768, 1024, 1280, 1536, 1792, 2048,
     2560, 3072, 4096, 8192,
 ];
+
+/// Address spaces of commands without an engine in MiB, of which the last ones may be enough.
+const ADDRESSES_OF_COMMANDS_MIB: [u64; 7] = [96, 160, 256, 512, 768, 1024, 1536];
 
 fn param_cache() -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("parameters");
@@ -88,19 +91,27 @@ fn prove(limited: &[&str], folder: &Path, rung: u32) -> Output {
         .current_dir(folder)
         .output_bounded()
         .unwrap();
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.signal(), None, "{rung}: {told}");
-    assert!(!told.contains("panicked"), "{rung}: {told}");
-    if output.status.success() {
+    if is_done(&output, &rung.to_string()) {
         assert_eq!(std::fs::read(&out).unwrap().len(), 192, "{rung}");
     } else {
-        let code = output.status.code();
-        assert!(matches!(code, Some(1 | 2)), "{rung}: {code:?}: {told}");
-        let last = told.trim_end().lines().last().unwrap_or_default();
-        assert!(last.contains("[CUZK-"), "{rung}: {told}");
         assert!(!out.exists(), "{rung}");
     }
     output
+}
+
+/// Returns true if a command did its work. Else it must have ended with an error that has a code,
+/// and neither with a panic nor by a signal.
+fn is_done(output: &Output, place: &str) -> bool {
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.signal(), None, "{place}: {told}");
+    assert!(!told.contains("panicked"), "{place}: {told}");
+    if !output.status.success() {
+        let code = output.status.code();
+        assert!(matches!(code, Some(1 | 2)), "{place}: {code:?}: {told}");
+        let last = told.trim_end().lines().last().unwrap_or_default();
+        assert!(last.contains("[CUZK-"), "{place}: {told}");
+    }
+    output.status.success()
 }
 
 /// Returns a number of a user that has no process. Only the system's first user becomes
@@ -466,6 +477,57 @@ fn a_small_address_space_is_an_error_that_names_one_that_is_enough() {
     let limit = format!("--as={}", named << 10);
     let output = prove(&["prlimit", &limit], folder.path(), 0);
     assert!(output.status.success(), "{named} KiB: {output:?}");
+}
+
+/// Commands that have no engine look at the limit, too, before they start a pool.
+#[test]
+fn commands_in_a_small_address_space_name_one_that_is_enough() {
+    let folder = prepared();
+    let made = prove(&["env"], folder.path(), 0);
+    assert!(made.status.success(), "{made:?}");
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (request, proof) = (request().to_str().unwrap().to_owned(), path("proof-0"));
+    let circuit = ["--kind", "window-post", "--sector-size", "2KiB"];
+    let compiled = path("circuit");
+    for command in [
+        &["verify", "--request", &request, "--proof", &proof][..],
+        &["synth", "--request", &request, "--check"],
+        &[&["pce", "build", "--out", &compiled], &circuit[..]].concat(),
+        // It makes the parameters anew, in a cache of its own.
+        &[&["params", "generate"], &circuit[..]].concat(),
+    ] {
+        let run = |limit_bytes: u64| {
+            let cache = match command[0] {
+                "params" => folder.path().join(format!("parameters-{limit_bytes}")),
+                _ => param_cache(),
+            };
+            let output = Command::new("prlimit")
+                .arg(format!("--as={limit_bytes}"))
+                .arg(env!("CARGO_BIN_EXE_cuzk"))
+                .args(command)
+                .args(["--config", &path("cuzk.toml")])
+                .env("FIL_PROOFS_PARAMETER_CACHE", cache)
+                .output_bounded()
+                .unwrap();
+            let is_done = is_done(&output, &format!("{command:?} {limit_bytes}"));
+            (is_done, output)
+        };
+        let mut named_kib = None;
+        for mib in ADDRESSES_OF_COMMANDS_MIB {
+            let limit_bytes = mib << 20;
+            if !loads(&format!("--as={limit_bytes}")) {
+                continue;
+            }
+            let (is_done, output) = run(limit_bytes);
+            if !is_done {
+                named_kib = Some(named_limit_kib(&output));
+            }
+        }
+        let named_kib = named_kib.unwrap_or_else(|| panic!("{command:?}: every limit was enough"));
+        for limit_bytes in [named_kib << 10, 8192 << 20] {
+            assert!(run(limit_bytes).0, "{command:?}: {limit_bytes}");
+        }
+    }
 }
 
 /// They are in a library, so a program that has them may not look.
