@@ -41,7 +41,7 @@ const QUICK: [(&str, &[&str]); 10] = [
 /// Stages that have tests of their own here.
 const ENGINES: [&str; 2] = ["engine", "server"];
 
-/// Stages that need a GPU.
+/// Stages that need a GPU. A test of `bench::device` runs them on the double of one.
 const DEVICES: [&str; 3] = ["device", "device-shape", "device-load"];
 
 /// `the_interventions_are_measured_in_the_whole_engine` runs the first one. A test of the program

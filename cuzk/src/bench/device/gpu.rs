@@ -50,6 +50,11 @@ impl Gpu {
         let resources = Arc::new(GpuResources::new().map_err(failed)?);
         let prover = DeviceProver::open(0, &options, resources).map_err(no_gpu)?;
         warn_of_few_queues();
+        Self::on(context, prover)
+    }
+
+    /// Returns the stages of a proof on `prover`.
+    pub(super) fn on(context: &Context, prover: DeviceProver) -> Result<Self, Failure> {
         let prover = Arc::new(prover);
         let host_b_g2 = host_b_g2(&context.config).map_err(failed)?;
         output::say(format_args!("{:?}", prover.info().map_err(failed)?));

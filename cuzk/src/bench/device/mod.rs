@@ -36,14 +36,14 @@ use crate::output;
 pub(super) fn of_kind(context: &Context, args: &Bench) -> Result<Vec<Comparison>, Failure> {
     let gpu = Gpu::open(context)?;
     let subject = Subject::of_kind(context, args)?;
-    compare(context, &gpu, &subject, args)
+    compare(context, &gpu, &subject, args.runs)
 }
 
 /// Measures proofs of a made-up circuit that fills a domain.
 pub(super) fn of_size(context: &Context, args: &Bench) -> Result<Vec<Comparison>, Failure> {
     let gpu = Gpu::open(context)?;
     let subject = Subject::of_size(context, args.size)?;
-    compare(context, &gpu, &subject, args)
+    compare(context, &gpu, &subject, args.runs)
 }
 
 /// Measures two workers without a pause: the use of the device, and the resources that
@@ -64,7 +64,7 @@ fn compare(
     context: &Context,
     gpu: &Gpu,
     subject: &Subject,
-    args: &Bench,
+    runs: u32,
 ) -> Result<Vec<Comparison>, Failure> {
     let added = Randomness::Added {
         r: Scalar::from(peer::R),
@@ -76,7 +76,7 @@ fn compare(
     gpu.time(subject)?;
     let (mut ours_s, mut peer_s) = (Vec::new(), Vec::new());
     let mut regions_s = Vec::new();
-    for _ in 0..args.runs {
+    for _ in 0..runs {
         ours_s.push(gpu.time(subject)?);
         let figures = gpu.figures()?;
         regions_s.push((figures.quotient_ms + figures.sums_ms) / 1e3);
@@ -104,4 +104,63 @@ fn compare(
     };
     let region = Comparison::alone("device region", subject.name.clone(), regions_s);
     Ok(vec![proof, region])
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use supraseal_sys::GpuResources;
+    use supraseal_sys::device::DeviceOptions;
+    use supraseal_sys::double::{self, Controls};
+
+    use super::*;
+
+    /// The made-up circuit of one hash, in a domain of 2^16.
+    const ONE_HASH: u32 = 16;
+
+    /// Opens a double of a device. Its kernels are plain C++, so their times say nothing of a GPU.
+    fn double_of_gpu(context: &Context) -> Gpu {
+        let options = DeviceOptions {
+            memory_bytes: None,
+            workers: 2,
+            b_g2: context.config.gpus.b_g2,
+            stall_limit: Duration::from_secs(600),
+        };
+        let resources = Arc::new(GpuResources::new().unwrap());
+        let controls = Controls::new().unwrap();
+        let device = double::open(1 << 30, &options, resources, &controls).unwrap();
+        Gpu::on(context, device).unwrap()
+    }
+
+    /// Each proof is verified within.
+    #[test]
+    fn stages_of_a_device_measure_proofs_on_its_double() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut context = Context::new(None, true).unwrap();
+        context.config.srs.param_cache = folder.path().to_owned();
+        let gpu = double_of_gpu(&context);
+        let subject = Subject::of_size(&context, ONE_HASH).unwrap();
+
+        let lines = compare(&context, &gpu, &subject, 1).unwrap();
+        let named: Vec<_> = lines.iter().map(|line| line.stage).collect();
+        assert_eq!(named, ["device", "device region"]);
+        for line in &lines {
+            assert_eq!(line.size, "2^16");
+            assert!(line.ours_s > 0.0, "{line:?}");
+        }
+        assert!(lines[0].ours_bytes > Some(0), "{lines:?}");
+        // A, B, C and the aux values of the peer: more than half of the domain each.
+        assert!(lines[0].peer_bytes > Some((4 * 32) << 15), "{lines:?}");
+
+        let host = Host::read(Path::new("/"), "scalar");
+        let load = Load::measure(&gpu, &subject, 2, &host).unwrap();
+        let told = load.text();
+        assert!(
+            told.contains("2 proofs by two workers, all verified"),
+            "{told}"
+        );
+    }
 }
