@@ -114,25 +114,20 @@ fn plain_rows<'a>(
     })
 }
 
-/// Returns the stages of the compiled circuit. They are a and b of a witness that the
-/// engine proves, and a, b and c of any witness, each beside plain rows. The last is a
-/// and b beside the machine's stores: filling the same two buffers.
-fn compiled_stages<'a>(
-    program: &'a Program<Scalar>,
-    packed: &'a PackedWitness<Scalar>,
-    r1cs: &'a R1cs<Scalar>,
-    witness: &'a Witness<Scalar>,
-) -> Result<[Stage<'a>; 3]> {
+/// Compares what each arm computes with the plain rows, one multiplication a term.
+fn agree(
+    program: &Program<Scalar>,
+    packed: &PackedWitness<Scalar>,
+    r1cs: &R1cs<Scalar>,
+    witness: &Witness<Scalar>,
+) -> Result<()> {
     let expected = evaluate(r1cs, witness, None)?;
     let expected_c = naive::spmv(r1cs.c(), witness.values())?;
     let [mut a, mut b] = buffers(program);
     program.evaluate_into(packed, &mut a, &mut b, &NEVER_STOP)?;
     stage::agree(a == expected.a && b == expected.b, "compiled")?;
-    let satisfied = |a: &mut [Scalar], b: &mut [Scalar]| {
-        program.evaluate_satisfied(packed, [a, b], &NEVER_STOP)
-    };
     let [mut a, mut b] = buffers(program);
-    satisfied(&mut a, &mut b)?;
+    program.evaluate_satisfied(packed, [&mut a, &mut b], &NEVER_STOP)?;
     stage::agree(a == expected.a && b == expected.b, "compiled, satisfied")?;
     let [mut a, mut b, mut c] = buffers(program);
     program.evaluate_abc_into(packed, [&mut a, &mut b, &mut c], &NEVER_STOP)?;
@@ -143,10 +138,25 @@ fn compiled_stages<'a>(
     let rows = r1cs.rows();
     let same = |(plain, ours): (&Vec<Scalar>, &Vec<Scalar>)| plain[..rows] == ours[..rows];
     let agrees = plain.iter().zip([&a, &b, &c]).all(same);
-    stage::agree(agrees, "plain a, b, c")?;
+    stage::agree(agrees, "plain a, b, c")
+}
+
+/// Returns the stages of the compiled circuit. They are a and b of a witness that the
+/// engine proves, and a, b and c of any witness, each beside plain rows. The last is a
+/// and b beside the machine's stores: filling the same two buffers.
+fn compiled_stages<'a>(
+    program: &'a Program<Scalar>,
+    packed: &'a PackedWitness<Scalar>,
+    r1cs: &'a R1cs<Scalar>,
+    witness: &'a Witness<Scalar>,
+) -> Result<[Stage<'a>; 3]> {
+    agree(program, packed, r1cs, witness)?;
     let ab = move || -> Work<'a> {
         let [mut a, mut b] = buffers(program);
-        Box::new(move || Ok(satisfied(&mut a, &mut b)?))
+        Box::new(move || {
+            let lent = [&mut a[..], &mut b[..]];
+            Ok(program.evaluate_satisfied(packed, lent, &NEVER_STOP)?)
+        })
     };
     let abc = move || -> Work<'a> {
         let [mut a, mut b, mut c] = buffers(program);
