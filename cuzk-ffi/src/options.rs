@@ -47,6 +47,7 @@ pub(crate) fn read(json: &[u8]) -> Result<JobOptions, Failure> {
 #[cfg(test)]
 mod tests {
     use cuzk_testing::fuzz::Corpus;
+    use serde_json::Value;
 
     use super::*;
 
@@ -95,16 +96,16 @@ mod tests {
             read(input).map(|options| {
                 let json = serde_json::from_slice(input).unwrap_or_default();
                 let expected = match json {
-                    serde_json::Value::Object(json) => json,
+                    Value::Object(json) => json,
                     _ => return assert!(input.is_empty(), "no object"),
                 };
-                let id = expected.get("id").and_then(|id| id.as_str());
+                let id = expected.get("id").and_then(Value::as_str);
                 assert_eq!(options.id.as_deref(), id);
-                let deadline = expected.get("deadline_ms").and_then(|ms| ms.as_u64());
+                let deadline = expected.get("deadline_ms").and_then(Value::as_u64);
                 assert_eq!(options.deadline, deadline.map(Duration::from_millis));
-                let priority = expected.get("priority").and_then(|name| name.as_str());
+                let priority = expected.get("priority").and_then(Value::as_str);
                 assert_eq!(options.priority.map(Priority::name), priority);
-                let waits = expected.get("waits").and_then(|waits| waits.as_bool());
+                let waits = expected.get("waits").and_then(Value::as_bool);
                 assert_eq!(options.waits, waits.unwrap_or_default());
             })
         };
