@@ -303,11 +303,16 @@ fn partitions_bytes(config: &Config) -> [u64; ProofKind::ALL.len()] {
     ProofKind::ALL.map(of)
 }
 
-/// Returns the rounds of ten jobs, at least 6. The nightly run has 20: a round takes a processor
+/// Returns the rounds of ten jobs, at least 4. The nightly run has 20: a round takes a processor
 /// without AVX-512 half a minute.
 fn rounds() -> usize {
     let rounds = std::env::var("CUZK_TEST_LOAD_ROUNDS").ok();
-    rounds.map_or(6, |rounds| rounds.parse().unwrap())
+    rounds.map_or(4, |rounds| rounds.parse().unwrap())
+}
+
+/// Returns the round after which the memory is looked at first. Each kind was proved by then.
+fn first_look(rounds: usize) -> usize {
+    (rounds / 4).clamp(2, 4)
 }
 
 /// Jobs with the real circuits, cancellations and faults, a large one in every ten.
@@ -356,13 +361,13 @@ fn real_jobs(config: &Config, rounds: usize) -> Ran {
         }
         let memory = engine.status().memory;
         ran.kept_bytes_max = ran.kept_bytes_max.max(memory.kept_bytes);
-        if [4, rounds - 1].contains(&round) {
+        if [first_look(rounds), rounds - 1].contains(&round) {
             common::wait_until("the pool is at rest", || {
                 let memory = engine.status().memory;
                 memory.pool_bytes == 0 && memory.kept_bytes <= partition_bytes
             });
             wait_until_resident_bytes_rest();
-            let late = usize::from(round > 4);
+            let late = usize::from(round > first_look(rounds));
             ran.resident_bytes[late] = resident_bytes();
             ran.kept_bytes[late] = engine.status().memory.kept_bytes;
         }
