@@ -1,8 +1,8 @@
 //! Commands under limits of the process. On each rung of a ladder a command does its work, or ends
 //! with an error that names the limit. `cuzk prove` and commands without an engine have ladders of
-//! threads and of the address space. A daemon, a worker and a proxy have ladders of threads and of open files. A daemon and a
-//! worker are also under a limit of the address space that is too low for them. A daemon that runs
-//! is left without threads for its calls.
+//! threads and of the address space. A daemon, a worker and a proxy have ladders of threads and of
+//! open files. A daemon and a worker are also under a limit of the address space that is too low for
+//! them. A daemon that runs is left without threads for its calls.
 
 #![cfg(target_os = "linux")]
 #![allow(
