@@ -233,9 +233,10 @@ fn false_statement(core: &Core, admitted: &AdmittedAttempt) -> Option<Error> {
         witness => witness.ok()?,
     };
     let row = circuit.first_bad_row(&witness).ok()??;
-    // At 32 GiB a row before takes one thread 0.3 µs (PoRep, SnapDeals) to 1.6 µs (PoSt). The last of
-    // 125 million takes minutes, so the job's end stops it. It happens to hardly any job: a vanilla
-    // proof is verified when its request is read.
+    // At 32 GiB each row before the false one takes 0.3 µs (PoRep, SnapDeals) to 1.6 µs (WindowPoSt) of
+    // one core of an AMD EPYC (family 25, model 17). So the last row takes up to minutes, and the end
+    // of the job stops the search. Hardly any job gets here: a vanilla proof is verified when its
+    // request is read.
     let checkpoint = core.dispatch.checkpoint(attempt);
     let part = blank::row_name_while(statement.circuit(), row, &checkpoint);
     Some(Error::Unsatisfied {
