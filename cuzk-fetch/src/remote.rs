@@ -254,9 +254,13 @@ fn number(headers: &HeaderMap, name: HeaderName) -> Option<u64> {
 /// Checks that the body has the bytes of the file and not a compressed form of them.
 fn check_encoding(headers: &HeaderMap) -> Result<(), Refusal> {
     match headers.get(CONTENT_ENCODING) {
-        Some(encoding) if encoding != "identity" => Err(Refusal::Never(format!(
-            "it sends the encoding {encoding:?}, and none was asked for"
-        ))),
+        Some(encoding) if encoding != "identity" => {
+            // A header that is printed for debugging keeps its tabs. A string escapes them.
+            let encoding = String::from_utf8_lossy(encoding.as_bytes());
+            Err(Refusal::Never(format!(
+                "it sends the encoding {encoding:?}, and none was asked for"
+            )))
+        }
         _ => Ok(()),
     }
 }

@@ -176,6 +176,7 @@ fn mutated_answers_are_streams_of_the_range_or_refusals() {
         &whole,
         "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 7\r\nContent-Length: 0\r\n\r\n",
         "HTTP/1.1 302 Found\r\nLocation: htt095516\t5\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Encoding: gz\t: 100\r\n\r\nx",
         // Longer than any wait, and than any file.
         "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 18446744073709551615\r\n\r\n",
         "HTTP/1.1 200 OK\r\nContent-Length: 18446744073709551615\r\n\r\n",
