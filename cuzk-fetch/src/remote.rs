@@ -3,8 +3,11 @@
 //! A source may lie, so answers are checked here. The invariant: a stream that is returned
 //! begins at the position that was asked for, as far as the source's headers tell.
 
+mod redirection;
+mod refusal;
+
 use std::fs::File;
-use std::io::{self, Read, Seek as _, SeekFrom};
+use std::io::{Read, Seek as _, SeekFrom};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,6 +21,9 @@ use ureq::http::header::{
 use ureq::http::{HeaderMap, HeaderName, Response, StatusCode};
 use ureq::tls::{RootCerts, TlsConfig, TlsProvider};
 
+use self::redirection::follow;
+pub(crate) use self::refusal::Refusal;
+use self::refusal::{refused, told};
 use crate::{ListedFile, Source};
 
 /// The bytes that one read of a connection may return.
@@ -28,22 +34,6 @@ const LENGTH_BYTES_MAX: u64 = 1 << 40;
 
 /// The longest wait that a busy server can ask for.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
-
-/// The most letters of a server's reason that are shown.
-const REASON_MAX: usize = 200;
-
-/// The most bytes of a refusal that are read.
-const BODY_BYTES_MAX: u64 = 4096;
-
-/// The reason for which a source gave nothing.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Refusal {
-    /// It may answer later: the connection failed, or the server is busy. The server may
-    /// say when.
-    Later(String, Option<Duration>),
-    /// It does not have the file, or answers with other bytes than those asked for.
-    Never(String),
-}
 
 /// A stream of a file's bytes.
 pub(crate) struct Stream {
@@ -78,6 +68,7 @@ impl Client {
             .build();
         Agent::config_builder()
             .http_status_as_error(false)
+            .max_redirects(0)
             .tls_config(tls)
             .user_agent(concat!("cuzk/", env!("CARGO_PKG_VERSION")))
             .input_buffer_size(BUFFER_BYTES)
@@ -112,8 +103,13 @@ impl Client {
         let Some(url) = source.url(file) else {
             return local(source, file).map(|(_, length)| Some(length));
         };
-        let head = self.agent.head(&url).header(ACCEPT_ENCODING, "identity");
-        let answer = head.call().map_err(|error| later(&error))?;
+        let head = |url: &str| {
+            self.agent
+                .head(url)
+                .header(ACCEPT_ENCODING, "identity")
+                .call()
+        };
+        let answer = follow(&url, head)?;
         if answer.status().is_success()
             && let Some(length) = number(answer.headers(), CONTENT_LENGTH)
         {
@@ -167,10 +163,11 @@ impl Client {
     /// Asks for bytes. Returns an answer of success, or to a range that is behind the end.
     fn get(&self, url: &str, range: Range<u64>) -> Result<Response<Body>, Refusal> {
         let last = range.end.saturating_sub(1);
-        let request = self.agent.get(url);
-        let request = request.header(ACCEPT_ENCODING, "identity");
-        let request = request.header(RANGE, format!("bytes={}-{last}", range.start));
-        let answer = request.call().map_err(|error| later(&error))?;
+        let answer = follow(url, |url| {
+            let request = self.agent.get(url).header(ACCEPT_ENCODING, "identity");
+            let range = format!("bytes={}-{last}", range.start);
+            request.header(RANGE, range).call()
+        })?;
         let status = answer.status();
         if status.is_success() {
             return Ok(answer);
@@ -201,49 +198,6 @@ fn stream_of(answer: Response<Body>, range: Range<u64>, is_whole: bool) -> Strea
         reader: Box::new(reader),
         range,
         is_whole,
-    }
-}
-
-fn later(error: &ureq::Error) -> Refusal {
-    // It may quote a header of the server's.
-    let text = printable(&error.to_string()).collect();
-    match error {
-        ureq::Error::BadUri(_) | ureq::Error::TooManyRedirects | ureq::Error::RedirectFailed => {
-            Refusal::Never(text)
-        }
-        ureq::Error::Io(io) if is_of_certificate(io) => Refusal::Never(text),
-        _ => Refusal::Later(text, None),
-    }
-}
-
-/// Returns the letters of a text without control characters, which could change what a terminal shows.
-fn printable(text: &str) -> impl Iterator<Item = char> {
-    text.chars().filter(|letter| !letter.is_control())
-}
-
-/// Returns true if a server's certificate is not accepted. It is the same at the next try.
-fn is_of_certificate(error: &io::Error) -> bool {
-    let inner = error.get_ref();
-    let inner = inner.and_then(|inner| inner.downcast_ref::<rustls::Error>());
-    matches!(inner, Some(rustls::Error::InvalidCertificate(_)))
-}
-
-/// Returns the reason that a daemon gives for a refusal, in a form that can be shown.
-fn reason(body: &[u8]) -> Option<String> {
-    let body: serde_json::Value = serde_json::from_slice(body).ok()?;
-    let told = body.get("error")?.as_str()?;
-    Some(printable(told).take(REASON_MAX).collect())
-}
-
-/// Returns the text of a refusal: its status, and the reason if the server gives one.
-fn told(answer: Response<Body>) -> String {
-    let status = answer.status().to_string();
-    let mut body = Vec::new();
-    let mut reader = answer.into_body().into_reader().take(BODY_BYTES_MAX);
-    let read = reader.read_to_end(&mut body);
-    match read.ok().and_then(|_| reason(&body)) {
-        Some(reason) => format!("{status}: {reason}"),
-        None => status,
     }
 }
 
@@ -326,49 +280,12 @@ fn local_stream(
     })
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "a function for map_err")]
-fn refused(error: io::Error) -> Refusal {
-    match error.kind() {
-        io::ErrorKind::NotFound => Refusal::Never("it does not have the file".to_owned()),
-        io::ErrorKind::PermissionDenied | io::ErrorKind::NotADirectory => {
-            Refusal::Never(error.to_string())
-        }
-        _ => Refusal::Later(error.to_string(), None),
-    }
-}
-
 #[cfg(test)]
 mod mutated;
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_that_which_may_change_is_tried_again() {
-        let later_of = |error: io::Error| later(&ureq::Error::Io(error));
-        let is_later = |refusal: Refusal| matches!(refusal, Refusal::Later(..));
-        let certificate = rustls::Error::InvalidCertificate(rustls::CertificateError::Expired);
-        let certificate = io::Error::new(io::ErrorKind::InvalidData, certificate);
-        assert!(!is_later(later_of(certificate)));
-        assert!(is_later(later_of(io::ErrorKind::ConnectionRefused.into())));
-        assert!(!is_later(refused(io::ErrorKind::NotADirectory.into())));
-        assert!(is_later(refused(io::ErrorKind::Interrupted.into())));
-    }
-
-    #[test]
-    fn a_reason_is_shown_without_control_characters() {
-        let of = |text: &str| reason(text.as_bytes());
-        assert_eq!(
-            of(r#"{"error":"it \u001bserves\n none"}"#).unwrap(),
-            "it serves none"
-        );
-        let long = format!(r#"{{"error":"{}"}}"#, "x".repeat(999));
-        assert_eq!(of(&long).unwrap().len(), REASON_MAX);
-        for other in ["", "<html>", "[]", "{}", r#"{"error":7}"#] {
-            assert_eq!(of(other), None, "{other}");
-        }
-    }
 
     #[test]
     fn a_range_is_read_as_servers_write_it_and_nothing_else() {

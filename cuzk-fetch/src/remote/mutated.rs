@@ -177,6 +177,9 @@ fn mutated_answers_are_streams_of_the_range_or_refusals() {
         "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 7\r\nContent-Length: 0\r\n\r\n",
         "HTTP/1.1 302 Found\r\nLocation: htt095516\t5\r\n\r\n",
         "HTTP/1.1 200 OK\r\nContent-Encoding: gz\t: 100\r\n\r\nx",
+        // It ends before the last line of its chunks.
+        "HTTP/1.1 306 Unused\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n01234\r\n0\r\n",
+        "HTTP/1.1 302 Found\r\nLocation: /other\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n",
         // Longer than any wait, and than any file.
         "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 18446744073709551615\r\n\r\n",
         "HTTP/1.1 200 OK\r\nContent-Length: 18446744073709551615\r\n\r\n",
