@@ -68,6 +68,7 @@ impl Client {
             .build();
         Agent::config_builder()
             .http_status_as_error(false)
+            // `follow` does it.
             .max_redirects(0)
             .tls_config(tls)
             .user_agent(concat!("cuzk/", env!("CARGO_PKG_VERSION")))
